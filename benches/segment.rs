@@ -75,6 +75,7 @@ impl Page {
             display,
             is_fixed: false,
             is_visible: true,
+            is_collapsed: false,
         });
         self.layout.nodes.len() as u32 - 1
     }

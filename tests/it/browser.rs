@@ -32,7 +32,11 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn start(archive: &Archive) -> Serving {
-        let args = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        Serving::start_with(archive, &["--listen", "127.0.0.1:0"])
+    }
+
+    pub(crate) fn start_with(archive: &Archive, options: &[&str]) -> Serving {
+        let args = [&["serve", "--json"], options].concat();
         let mut child = archive.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
@@ -99,7 +103,7 @@ impl Viewer {
         // If a flag occurs twice, Chromium uses the last one.
         let script = format!(
             "#!/bin/sh\nexec '{}' \"$@\" '--proxy-server=http://{}' '--proxy-bypass-list={bypass}' \
-             '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1'\n",
+             '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE ::1 , EXCLUDE localhost , EXCLUDE *.localhost'\n",
             find_browser(None).unwrap().display(),
             forbidden.address,
         );
@@ -125,12 +129,12 @@ impl Viewer {
 
     /// The requests of pages that reached the proxy and would have left the machine. Chromium also contacts its maker
     /// and search engines. These requests are excluded by host: test pages use only IP addresses and names that end in
-    /// `.example`.
+    /// `.example` or `localhost`.
     pub(crate) fn escaped(&self) -> Vec<String> {
         let requests = self.forbidden.requests.lock().unwrap();
         requests
             .iter()
-            .filter(|head| head.contains(".example") || head.contains("127.0.0."))
+            .filter(|head| [".example", "127.0.0.", "localhost"].iter().any(|host| head.contains(host)))
             .cloned()
             .collect()
     }

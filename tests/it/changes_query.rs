@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::dashboard::{crawled, host};
 use crate::dashboard_pages::TestDashboard;
+use crate::web::{Web, html, status};
 
 /// The URL and time of each change.
 fn keys(changes: &Value) -> Vec<(String, String)> {
@@ -128,4 +129,69 @@ fn the_page_keeps_the_query_and_names_the_mistake() {
     }
     let (_, home, _) = face.get("/?since=7d");
     assert!(home.contains("href=\"/changes\""), "{home}");
+}
+
+/// A page whose twelve paragraphs are rewritten at each visit, and one with a counter.
+fn restless() -> (Web, crate::crawled::Archive) {
+    let web = Web::serve(|request| {
+        let n = request.n_before;
+        let word = |i: usize| ["amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger"][i % 7];
+        match request.path.as_str() {
+            "/" => {
+                let texts: String = (0..12)
+                    .map(|i| {
+                        format!(
+                            "<p>Paragraph {i}: {} of {} in {}.</p>",
+                            word(n + i),
+                            word(2 * n + i),
+                            word(n * i + 3)
+                        )
+                    })
+                    .collect();
+                html(&format!("<title>Long</title><h1>Long</h1>{texts}<a href=/counter>Counter</a>"))
+            }
+            "/counter" => {
+                html(&format!("<title>Counter</title><h1>Counter</h1><p>{} visitors</p>", 100 + 7 * n))
+            }
+            _ => status(404),
+        }
+    });
+    let archive = crate::crawled::Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("1h", "12h");
+    (web, archive)
+}
+
+#[test]
+fn people_see_the_latest_changes_first_and_at_most_a_screen() {
+    let (web, archive) = restless();
+    let text = archive.ok(&["changes"]);
+    let times: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("2026-")).map(|line| &line[..20]).collect();
+    assert!(times.len() >= 2 && times.is_sorted_by(|later, earlier| later >= earlier), "{text}");
+    assert!(text.lines().count() <= 24 && text.lines().last().unwrap().contains("--limit 100"), "{text}");
+    let more = text.lines().find(|line| line.contains(" more: perennial diff ")).expect(&text);
+    let arguments: Vec<&str> = more.split(' ').skip_while(|word| *word != "diff").collect();
+    assert!(archive.ok(&arguments).starts_with("importance "), "{more}");
+    let whole = archive.ok(&["changes", "--limit", "100"]);
+    assert!(whole.lines().count() > 24 && !whole.contains("--limit 100"), "{whole}");
+
+    // The first change of a counter is shown; later ones are folded, with the reason one step away.
+    let counter = web.url("/counter");
+    assert_eq!(
+        archive.ok(&["changes", &counter]).lines().filter(|line| line.starts_with("2026-")).count(),
+        1
+    );
+    let noise = archive.ok(&["changes", &counter, "--with-noise", "--limit", "100"]);
+    assert!(noise.lines().filter(|line| line.starts_with("2026-")).count() > 5, "{noise}");
+    assert!(noise.contains("noise: a counter that changed at 4 of 4 visits"), "{noise}");
+    let all = archive.json(&["changes", &counter]);
+    let reasons: Vec<&str> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| change["operations"][0]["noise_reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(reasons[..2], ["a counter, by its form", "a counter that changed at 1 of 1 visits"]);
+    assert_eq!(all[0]["noise"], false);
 }

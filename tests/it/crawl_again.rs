@@ -36,7 +36,7 @@ fn conditional_requests_give_revisits() {
     once(&archive);
     once(&archive);
     let lines = lines(&archive, &web.url("/"));
-    assert_eq!(lines[0]["outcome"], "changed");
+    assert_eq!(lines[0]["outcome"], "new");
     assert_eq!(lines[1]["status"], 304);
     assert_eq!(
         (lines[1]["outcome"].as_str(), lines[1]["stored"].as_str()),

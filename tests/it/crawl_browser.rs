@@ -58,6 +58,39 @@ fn a_shell_is_rendered_with_all_its_requests() {
     assert!(index.contains(&format!("\"urn:dom:{}\"", web.url("/"))), "{index}");
 }
 
+/// The browser follows redirects, sends nothing but GET, and requests an icon once for all pages.
+#[test]
+fn the_requests_of_pages_are_those_of_a_browser() {
+    let typed = |mime: &str, body: &str| {
+        Reply::Page(200, vec![("Content-Type", mime.to_string())], body.as_bytes().to_vec())
+    };
+    let web = Web::serve(move |request| match request.path.as_str() {
+        "/moved.js" => Reply::Page(302, vec![("Location", "/deep/far.js".into())], Vec::new()),
+        "/deep/far.js" => typed(
+            "text/javascript",
+            "import('./near.js').then((near) => { document.getElementById('app').innerHTML = near.html })",
+        ),
+        "/deep/near.js" => typed(
+            "text/javascript",
+            "export const html = '<p>words from behind a redirect</p><a href=/2>2</a> <a href=/3>3</a>'; fetch('/api', {method: 'POST', body: 'a=b'}).catch(() => 0)",
+        ),
+        "/" | "/2" | "/3" => {
+            html("<title>App</title><body><div id=app></div><script type=module src=/moved.js></script>")
+        }
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
+    crawl(&archive, None);
+    let index = captured(&archive);
+    for path in ["/moved.js", "/deep/far.js", "/deep/near.js", "/2", "/3"] {
+        assert!(index.contains(&format!("\"{}\"", web.url(path))), "{path}: {index}");
+    }
+    let n_requests = |path: &str| web.requests().iter().filter(|request| request.path == path).count();
+    assert_eq!((n_requests("/api"), n_requests("/2")), (0, 1));
+    assert!(n_requests("/favicon.ico") <= 1, "{}", n_requests("/favicon.ico"));
+}
+
 /// The visible page counts: the shell never changes, but the text that its script inserts does.
 #[test]
 fn changes_are_those_of_the_rendered_page() {

@@ -122,17 +122,17 @@ fn every_misbehaviour_has_a_defined_outcome() {
         assert_eq!(line["error"].as_str(), error, "{line}");
         assert_eq!(line["truncated"].as_str(), truncated, "{line}");
     };
-    check("/fine", "changed", None, None);
-    check("/drip", "changed", None, Some("time"));
-    check("/endless", "changed", None, Some("length"));
+    check("/fine", "new", None, None);
+    check("/drip", "new", None, Some("time"));
+    check("/endless", "new", None, Some("length"));
     check("/short", "failed", Some("disconnected"), Some("disconnect"));
-    check("/long", "changed", None, None);
+    check("/long", "new", None, None);
     check("/chunk-broken", "failed", Some("disconnected"), Some("disconnect"));
     check("/chunk-cut", "failed", Some("disconnected"), Some("disconnect"));
-    check("/chunk-fine", "changed", None, None);
-    check("/gzip-fine", "changed", None, None);
-    check("/gzip-broken", "changed", None, None);
-    check("/gzip-bomb", "changed", None, None);
+    check("/chunk-fine", "new", None, None);
+    check("/gzip-fine", "new", None, None);
+    check("/gzip-broken", "new", None, None);
+    check("/gzip-bomb", "new", None, None);
     check("/silence", "failed", Some("timeout"), None);
     check("/close", "failed", Some("disconnected"), None);
     check("/not-http", "failed", Some("not-http"), None);
@@ -141,12 +141,12 @@ fn every_misbehaviour_has_a_defined_outcome() {
     check("/loop-b", "redirected", None, None);
     check("http://127.0.0.2:9/secret", "failed", Some("guarded"), None);
     check("http://169.254.169.254/latest/meta-data/", "failed", Some("guarded"), None);
-    check("/429", "changed", None, None);
+    check("/429", "new", None, None);
     check("/500", "failed", Some("server-error"), None);
     check("/cookie", "redirected", None, None);
-    check("/no-type", "changed", None, None);
+    check("/no-type", "new", None, None);
     for reached in ["fine", "short", "chunk-fine", "gzip-fine", "429", "charset"] {
-        check(&format!("/after-{reached}"), "changed", None, None);
+        check(&format!("/after-{reached}"), "new", None, None);
     }
     assert_eq!((web.n_requests("/loop-a"), web.n_requests("/loop-b")), (1, 1));
     assert_eq!(web.n_requests("/500"), 2, "tried max_tries times");
@@ -214,7 +214,7 @@ fn a_dead_host_does_not_stall_the_others() {
     archive.append_settings(SHORT);
     archive.ok(&["add", &good.url("/"), &dead.url("/"), "--allow-private"]);
     let summary = archive.json(&["run", "--once", "--delay", "0"]);
-    assert_eq!(summary["n_changed"], 21);
+    assert_eq!(summary["n_new"], 21);
     assert!(summary["errors"]["timeout"].as_u64().unwrap() >= 1);
     let log = archive.log();
     let first_timeout = log.iter().position(|line| line["error"] == "timeout").unwrap();
@@ -239,7 +239,7 @@ fn retry_after_and_backoff_are_respected() {
     let busy: Vec<_> = log.iter().filter(|line| line["url"] == web.url("/busy").as_str()).collect();
     assert_eq!(busy.len(), 2);
     assert_eq!((busy[0]["status"].as_u64(), busy[0]["outcome"].as_str()), (Some(503), Some("failed")));
-    assert_eq!((busy[1]["status"].as_u64(), busy[1]["outcome"].as_str()), (Some(200), Some("changed")));
+    assert_eq!((busy[1]["status"].as_u64(), busy[1]["outcome"].as_str()), (Some(200), Some("new")));
     assert!(busy[0]["time"].as_str() < busy[1]["time"].as_str(), "a second lies between: {busy:?}");
 }
 

@@ -176,7 +176,12 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
         Analyst::with_worker(env!("CARGO_BIN_EXE_perennial").into(), AdFilters::load(None).unwrap());
     let style = |url: &str| {
         let body = perennial::demo::STYLE.as_bytes().to_vec();
-        url.ends_with(".css").then(|| CapturedResource { status: 200, content_type: "text/css".into(), body })
+        url.ends_with(".css").then(|| CapturedResource {
+            status: 200,
+            content_type: "text/css".into(),
+            body,
+            ..CapturedResource::default()
+        })
     };
     let busy = web.pages.iter().enumerate().filter(|(_, page)| page.changes.len() >= 4);
     let mut n_versions = 0;

@@ -105,7 +105,7 @@ fn no_item_is_lost_and_each_article_is_captured_within_one_poll_interval() {
         let captured = visits(&log, &format!("/a{n}"));
         assert_eq!(
             captured.first().map(|line| &line["outcome"]),
-            Some(&"changed".into()),
+            Some(&"new".into()),
             "article {n} was captured"
         );
         let published = Timestamp::from_secs(start().as_secs() + n * EVERY_SECS);

@@ -1,4 +1,5 @@
-//! Established tools read our files: warcio, cdxj-indexer, wacz and pywb.
+//! Established tools read our files (warcio, cdxj-indexer, wacz and pywb), and clients of the Internet Archive and of pywb
+//! query our server (wayback, waybackpy, cdx_toolkit).
 //!
 //! The first test installs them into a virtual environment (`target/interop-venv`), pinned with their hashes in
 //! `tests/it/python`. Without `--features interop` these tests are ignored. With it they fail and report the reason if
@@ -11,9 +12,10 @@ use std::sync::OnceLock;
 
 use perennial_archive::{Archive, ArchiveWriter, DerivedResource, Exchange, ExchangeBody};
 use perennial_core::time::{Span, Timestamp};
-use perennial_warc::Truncation;
+use perennial_warc::{Compression, NewRecord, RecordIds, Truncation, WarcWriter};
 
 use crate::program::{folder, html, perennial, ran, sample_file};
+use crate::server::Serving;
 
 /// The build requirements of the tools without a wheel, and all the tools. `tests/it/python/pin.py` writes both files.
 const REQUIREMENTS: [&str; 2] = ["build.txt", "requirements.txt"];
@@ -196,4 +198,41 @@ fn wacz_accepts_our_exports() {
         let theirs: Vec<&str> = theirs.stdout.lines().filter(is_shown).collect();
         assert_eq!(parsed(&ours), parsed(&theirs.join("\n")));
     }
+}
+
+/// A WARC file with `n_versions` captures of each of `n_urls` URLs, six hours apart.
+fn many_captures(n_urls: usize, n_versions: usize) -> Vec<u8> {
+    let start = Timestamp::parse("2024-01-01T03:04:05Z").unwrap();
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+    let mut ids = RecordIds::new(5);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::None).unwrap();
+    for (url, version) in (0..n_urls).flat_map(|url| (0..n_versions).map(move |version| (url, version))) {
+        let (address, body) = (format!("http://a.example/{url}"), format!("page {url}, version {version}"));
+        let time = start + Span::from_secs(version as i64 * 6 * 3600);
+        out.write(&NewRecord::response(ids.next_id(), time, &address, head, body.as_bytes())).unwrap();
+    }
+    out.into_inner()
+}
+
+#[test]
+#[cfg_attr(not(feature = "interop"), ignore = "needs Python tools: run with --features interop")]
+fn clients_page_through_all_captures_and_end() {
+    let (dir, root) = folder();
+    let file = dir.path().join("many.warc");
+    fs::write(&file, many_captures(50, 100)).unwrap();
+    perennial(&root, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
+    let serving = Serving::start(&[&root], &[]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/cdx_clients.py");
+    let found =
+        ran(tool("python3").arg(script).arg(format!("http://{}", serving.main)).arg("700")).ok().json();
+    let counts = found["counts"].as_object().unwrap();
+    assert_eq!(counts.len(), 4);
+    for (client, count) in counts {
+        assert_eq!(*count, serde_json::json!([5000, 5000]), "{client}: all captures, each once");
+    }
+    // Half past two at night is nearer to the capture at three than to that of the evening.
+    assert_eq!(
+        (found["time"].as_str(), found["text"].as_str()),
+        (Some("20240102030405"), Some("page 0, version 4"))
+    );
 }

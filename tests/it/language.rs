@@ -203,27 +203,34 @@ fn old_words_in(name: &str, source: &str) -> Vec<String> {
     let mut found = Vec::new();
     for identifier in identifiers(&split.code) {
         let new = replacements(name, identifier);
-        found.extend(new.map(|new| format!("{name}: {identifier} (write {new})")));
+        found.extend(new.iter().map(|new| format!("{name}: {identifier} (write {new})")));
     }
     found.extend(old_prose_in(name, &split.comments.join("\n")));
     found
 }
 
 /// What to write instead of the old words of an identifier.
-fn replacements<'i>(file: &'i str, identifier: &'i str) -> impl Iterator<Item = &'static str> + 'i {
+fn replacements(file: &str, identifier: &str) -> Vec<&'static str> {
     let words = words_in_identifier(identifier);
+    let contains = |old: &str| words.iter().any(|word| word == old);
     let is_exempt = |exception: &&str| match exception.contains('/') {
         true => file.starts_with(*exception),
         false => *exception == identifier,
     };
-    let is_in = move |old: &str, words: &[String]| words.iter().any(|word| word == old);
-    let everywhere = IN_IDENTIFIERS.iter().filter(move |old| !old.except.iter().any(is_exempt));
-    let everywhere = everywhere.map(|old| (old.word, old.new));
-    let is_name = words.len() <= MAX_WORDS_OF_NAME;
-    let short = IN_SHORT_IDENTIFIERS.into_iter().filter(move |_| is_name);
-    let parts = IN_PARTS.into_iter().filter(move |(.., part)| file.starts_with(part));
-    let all = everywhere.chain(short).chain(parts.map(|(word, new, _)| (word, new)));
-    all.filter(move |(word, _)| is_in(word, &words)).map(|(_, new)| new)
+    let mut found = Vec::new();
+    for old in IN_IDENTIFIERS.iter().filter(|old| contains(old.word)) {
+        if !old.except.iter().any(|exception| is_exempt(exception)) {
+            found.push(old.new);
+        }
+    }
+    if words.len() <= MAX_WORDS_OF_NAME {
+        found.extend(IN_SHORT_IDENTIFIERS.iter().filter(|(word, _)| contains(word)).map(|(_, new)| *new));
+    }
+    // `Object` is a value of JSON.
+    let parts = IN_PARTS.iter().filter(|_| identifier != "Object");
+    let in_part = parts.filter(|(word, _, part)| contains(word) && file.starts_with(part));
+    found.extend(in_part.map(|(_, new, _)| *new));
+    found
 }
 
 fn old_prose_in(name: &str, text: &str) -> Vec<String> {

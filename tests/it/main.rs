@@ -40,6 +40,8 @@ mod formats;
 mod hostile_archive;
 #[cfg(feature = "interop")]
 mod hostile_browser;
+#[cfg(feature = "interop")]
+mod hostile_reader;
 mod hostile_web;
 mod hostile_worker;
 mod hubs;
@@ -49,6 +51,7 @@ mod keep;
 mod killed;
 mod language;
 mod layers;
+mod noise;
 mod notices;
 mod observations;
 mod outline;
@@ -65,6 +68,8 @@ mod render;
 mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
+#[cfg(feature = "interop")]
+mod replay_scripts;
 mod replayed;
 mod reports;
 mod requests;
@@ -84,6 +89,7 @@ mod tutorial;
 mod unfinished;
 mod visits;
 mod wait;
+mod watching;
 mod web;
 
 #[test]

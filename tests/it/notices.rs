@@ -545,7 +545,7 @@ fn watch_reports_changes_of_the_selected_part_only() {
     assert_eq!(entries("/changes.atom?kind=vanished"), 0);
     assert_eq!(entries("/changes.atom?site=elsewhere.example"), 0);
     let (status, feed) = get("/changes.atom?selector=%23price");
-    assert!(status == 200 && feed.contains("+ The lamp costs seven crowns.&#10;"), "{feed}");
+    assert!(status == 200 && feed.contains("=&gt; &quot;The lamp costs seven crowns.&quot;&#10;"), "{feed}");
     assert!(!feed.contains("<!channel>") && feed.contains("http://127.0.0.1:1/web/diff/"), "{feed}");
     assert_eq!(get("/changes.atom?least=2").0, 400);
 }

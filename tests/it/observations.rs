@@ -2,12 +2,15 @@
 //! restart.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use perennial_archive::store::{
-    ChangeFilter, ChangeKey, ChangeOrder, Observation, ObservationOrder, ObservationSelection, Store,
+    Analysis, ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, NewTree, Observation, ObservationOrder,
+    ObservationSelection, PackedTree, Store,
 };
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
+use perennial_core::page::segment::{BlockTree, Text};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use proptest::prelude::*;
@@ -110,6 +113,66 @@ fn a_restart_does_not_change_what_was_learned() {
         paths.map(|path| archive.seen(&web.url(path)))
     };
     assert_eq!(analyses(true), analyses(false));
+}
+
+/// After an upgrade the last tree of a page is of an earlier engine, whose texts lacked the names of links.
+#[test]
+fn a_tree_of_an_earlier_engine_is_made_again_before_it_is_compared() {
+    static IS_OUT: AtomicBool = AtomicBool::new(false);
+    let web = Web::serve(|_| {
+        let verb = if IS_OUT.load(Ordering::Relaxed) { "has resigned" } else { "stays in office" };
+        html(&format!("<h1>News of the day</h1><p>The minister, <a href=/a>Anna Ahn</a>, {verb}."))
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("1h", "2h");
+    let path = archive.path().join("state.db");
+    let mut store = Store::open_write(&path).unwrap();
+    let page = store.page(&web.url("/")).unwrap().unwrap().id;
+    let state = store.page_state(page).unwrap().unwrap();
+    let mut tree = state.read_tree().unwrap().unwrap().into_owned();
+    let engine = std::mem::replace(&mut tree.engine, "perennial-render/0.0.9 cut/3".into());
+    for block in &mut tree.blocks {
+        block.texts = vec![Text::new("News of the day"), Text::new("The minister, , stays in office.")];
+    }
+    tree.seal();
+    let time = state.tree.as_ref().unwrap().0;
+    let analysis = Analysis {
+        page,
+        time,
+        before: None,
+        status: ChangeStatus::New,
+        n_operations: 0,
+        noise_of_operations: None,
+        is_indexed: true,
+        tree: Some(NewTree::following(PackedTree::of(&tree).unwrap(), None).unwrap()),
+        remade_before: None,
+        title: None,
+        title_before: None,
+        items: Vec::new(),
+    };
+    store.write(|commit| commit.put_analysis(&analysis)).unwrap();
+    assert_eq!(store.tree_at(page, time).unwrap().unwrap().engine, tree.engine);
+    drop(store);
+    IS_OUT.store(true, Ordering::Relaxed);
+    archive.lapse("1h", "2h");
+    let store = Store::open_write(&path).unwrap();
+    let mut changes = Vec::new();
+    let add = |row: ChangeRow| {
+        changes.push((row.before, row.time, row.n_operations));
+        Ok(())
+    };
+    let url = web.url("/");
+    store.each_change(&ChangeFilter { url: Some(&url), ..ChangeFilter::default() }, add).unwrap();
+    let changed: Vec<_> = changes.iter().filter(|(.., n_operations)| *n_operations > 0).collect();
+    let [(Some(before), after, 1)] = changed[..] else { panic!("{changes:?}") };
+    let [before, after] = [before, after].map(|time| store.tree_at(page, *time).unwrap().unwrap());
+    assert_eq!([&before.engine, &after.engine], [&engine; 2]);
+    let texts = |tree: &BlockTree| -> Vec<String> {
+        tree.leaves().flat_map(|leaf| leaf.words().map(str::to_owned)).collect()
+    };
+    assert_eq!(texts(&before)[1], "The minister, Anna Ahn, stays in office.");
+    assert_eq!(texts(&after)[1], "The minister, Anna Ahn, has resigned.");
 }
 
 /// A capture in the state: page, second, response if it is an observation, identity, and the status of its analysis.

@@ -1,6 +1,6 @@
 //! The simulator, the plan and the crawl use one scheduler: they make the same visits, page by page and hour by hour.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use perennial_archive::Archive as Opened;
 use perennial_core::page::change_status::ChangeStatus;
@@ -154,4 +154,21 @@ fn goals_are_settings_of_all_sites_and_of_one() {
         !refused.status.success() && message.contains("every-page") && message.contains("line"),
         "{message}"
     );
+}
+
+/// A new archive knows one page of a site, and begins in the middle of an hour. A minute has room for 41 pages that are
+/// a second apart.
+#[test]
+fn a_new_site_is_captured_whole_in_its_first_minute() {
+    let web = serve(40, |_, _| 1);
+    for budget in ["100/1h", "2400/1d"] {
+        let archive = Archive::new();
+        archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+        let run =
+            ["run", "--no-serve", "--no-analysis", "--time-lapse", "max", "--start", "2026-01-01T11:31:00Z"];
+        archive
+            .ended(&[&run[..], &["--delay", "1s", "--budget", budget, "--time-limit", "60s"]].concat(), 15);
+        let seen: HashSet<String> = visits(&archive, 0).into_iter().map(|(url, _)| url).collect();
+        assert_eq!(seen.len(), 41, "{budget}: {seen:?}");
+    }
 }

@@ -34,11 +34,13 @@ fn a_worker_gives_the_same_layout_as_the_engine() {
             status: 200,
             content_type: "text/css".into(),
             body: b"@import 'b.css'; #side{float:left;width:200px}".to_vec(),
+            ..CapturedResource::default()
         }),
         "http://a.example/b.css" => Some(CapturedResource {
             status: 200,
             content_type: "text/css".into(),
             body: b"#main{margin-left:300px}".to_vec(),
+            ..CapturedResource::default()
         }),
         _ => None,
     };
@@ -170,7 +172,7 @@ fn every_capture_is_segmented_once_and_its_blocks_are_exported() {
     let first = perennial(&archive, ["--json", "analyse"]).ok().json();
     assert_eq!((&first["n_failed"], &first["n_fallbacks"]), (&0.into(), &0.into()), "{first}");
     let again = perennial(&archive, ["--json", "analyse"]).ok().json();
-    assert_eq!(again["n_captures"], 0, "what is done is not done again");
+    assert_eq!(again["n_captures"], 0, "finished work is not repeated");
     let exported = dir.path().join("blocks.warc.gz");
     let output = exported.to_str().unwrap();
     let report =

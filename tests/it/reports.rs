@@ -72,7 +72,7 @@ fn the_plan_lists_the_next_visits_with_times() {
     assert_eq!(probes, [web.url("/dead"), web.url("/old")], "{entries}");
     let text = archive.ok(&args);
     let mut lines = text.lines();
-    assert!(lines.next().is_some_and(|line| line.contains("2.0 fetches per hour (--budget)")), "{text}");
+    assert!(lines.next().is_some_and(|line| line.contains("2.0 visits per hour (--budget)")), "{text}");
     assert!(lines.any(|line| line.starts_with("when ") && line.contains("importance")), "{text}");
     assert!(text.contains("Probed from time to time, 2 URLs without a page"), "{text}");
     assert!(text.contains(&format!("redirects to {}", web.url("/about"))), "{text}");
@@ -284,15 +284,11 @@ fn pages_and_subresources_are_counted_separately() {
     });
     let archive = followed(&web);
     let status = archive.json(&["run", "--once", "--delay", "0"]);
-    assert_eq!(
-        (&status["pages"]["n_visits"], &status["pages"]["n_changed"]),
-        (&2.into(), &2.into()),
-        "{status}"
-    );
+    assert_eq!((&status["pages"]["n_visits"], &status["pages"]["n_new"]), (&2.into(), &2.into()), "{status}");
     let subresources = &status["subresources"];
-    assert_eq!((&subresources["n_changed"], &subresources["n_gone"]), (&1.into(), &2.into()), "{status}");
+    assert_eq!((&subresources["n_new"], &subresources["n_missing"]), (&1.into(), &2.into()), "{status}");
     let text = archive.ok(&["run", "--once", "--delay", "0"]);
-    assert!(text.starts_with("2 visits of pages, 2 known: 0 changed, 2 unchanged"), "{text}");
+    assert!(text.starts_with("2 visits of pages, 2 known: 0 new, 0 changed, 2 unchanged"), "{text}");
 }
 
 /// Nothing is fetched, because the limit is reached before the first visit.

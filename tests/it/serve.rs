@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use hyper::http::Request;
 use perennial_archive::{Archive, ArchiveWriter};
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
 use crate::server::{Serving, append_status, send_request};
+use crate::wait::found_within;
 
 /// An archive with the sample of other tests: three captures of the home page, a page, a redirect, a style sheet.
 fn sample(dir: &Path, name: &str) -> PathBuf {
@@ -66,7 +68,7 @@ fn captures_are_replayed_by_time() {
         );
     }
     // A subresource is served without a redirect. A later capture confirmed that it was current at this time.
-    let part = serving.get("/web/20240302230000id_/http://a.example/");
+    let part = serving.get("/web/20240302230000js_/http://a.example/");
     assert_eq!((part.text(), part.field("x-perennial-coherence")), (first_version(), "coherent"));
     // A revisit returns its payload with its own time.
     let revisit = serving.get("/web/20240303080000id_/http://a.example/");
@@ -174,9 +176,41 @@ fn both_dialects_of_cdx_give_the_same_captures() {
         "url=a.example&filter=x",
         "url=a&matchType=near",
         "url=a&filter=~a:(",
+        "url=a.example&fl=timestamp,unknown",
+        "url=a.example&filter=unknown:x",
+        "url=a.example&collapse=unknown",
+        "url=a.example&collapse=timestamp:x",
+        "url=a.example&showDupeCount=true",
+        "url=a.example&showSkipCount=true",
+        "url=a.example&resumeKey=nonsense",
+        "url=a.example&page=1",
     ] {
         assert_eq!(serving.get(&format!("/cdx?{query}")).status, 400, "{query}");
     }
+    let wayback = |query: &str| serving.get(&format!("/cdx/search/cdx?url=a.example/*&{query}")).text();
+    assert_eq!(wayback("filter=!4:200").lines().count(), 1);
+    assert_eq!(wayback("filter=!4:200"), wayback("filter=!statuscode:200"));
+    assert_eq!((wayback("output=json&page=1"), wayback("page=1")), (String::new(), String::new()));
+    assert_eq!(
+        wayback("from=20240303080000123").lines().count(),
+        wayback("from=20240303080000").lines().count()
+    );
+}
+
+/// A client reads the time of the capture from the URL to which it is redirected.
+#[test]
+fn raw_bytes_are_named_by_the_time_of_their_capture() {
+    let dir = tempfile::tempdir().unwrap();
+    let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
+    for time in ["20240302000000", "20240301235959999", "20240301"] {
+        let answer = serving.get(&format!("/web/{time}id_/http://a.example/"));
+        assert_eq!(
+            (answer.status, answer.field("location")),
+            (302, "/web/20240301080000id_/http://a.example/"),
+            "{time}"
+        );
+    }
+    assert_eq!(serving.get("/web/20240301080000id_/http://a.example/").status, 200);
 }
 
 #[test]
@@ -184,6 +218,13 @@ fn resume_keys_lead_through_everything_once() {
     let dir = tempfile::tempdir().unwrap();
     let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
     let all = serving.get("/cdx/search/cdx?url=*").text();
+    // Some clients escape the key of a response once more.
+    for escapes in [|key: &str| key.to_string(), |key: &str| key.replace('%', "%25")] {
+        walk(&serving, &all, escapes);
+    }
+}
+
+fn walk(serving: &Serving, all: &str, escaped: fn(&str) -> String) {
     let mut walked = String::new();
     let mut resume = String::new();
     for _ in 0..10 {
@@ -195,7 +236,7 @@ fn resume_keys_lead_through_everything_once() {
         if key.is_empty() {
             break;
         }
-        resume = format!("&resumeKey={}", key.trim());
+        resume = format!("&resumeKey={}", escaped(key.trim()));
     }
     assert_eq!(walked, all);
     assert_eq!(all.lines().count(), 6);
@@ -344,6 +385,116 @@ fn a_captured_part_is_a_part_and_a_whole_one_is_whole() {
     assert_eq!(send_request("part", "bytes=0-"), (206, "bytes 5-9/100".to_string(), "abcde".to_string()));
     assert_eq!(send_request("whole", "bytes=1-2"), (206, "bytes 1-2/5".to_string(), "bc".to_string()));
     assert_eq!(serving.get("/web/20260101000000oe_/http://a.example/whole").status, 200);
+}
+
+/// A browser would follow a redirect from http to https of the same page forever, because both have one entry in the archive.
+#[test]
+fn a_redirect_to_itself_is_served_only_as_it_was_captured() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("loops");
+    let archive = Archive::create(&root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    let moved = "text/html\r\nLocation: https://a.example/page";
+    append_status(
+        &mut writer,
+        "http://a.example/page",
+        at("20240301080000"),
+        "301 Moved Permanently",
+        moved,
+        b"moved",
+    );
+    append(&mut writer, "https://a.example/page", "20240301080010", "text/plain", b"the page");
+    writer.close().unwrap();
+    let serving = Serving::start(&[&root], &[]);
+    let raw = serving.get("/web/20240301080000id_/http://a.example/page");
+    assert_eq!((raw.status, raw.text().as_str()), (301, "moved"));
+    let page = serving.get("/web/20240301080000mp_/http://a.example/page");
+    assert_eq!((page.status, page.text().as_str()), (200, "the page"));
+}
+
+/// Scripts invent a part of these URLs for each request.
+#[test]
+fn a_url_that_differs_in_a_cache_buster_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("busters");
+    let archive = Archive::create(&root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    for (url, kind, body) in [
+        ("http://a.example/data?a=1&_=1700000000", "application/json", "{\"n\": 1}"),
+        ("http://a.example/jsonp?callback=jQuery1_2&b=3&_=4", "text/javascript", "/**/jQuery1_2({\"n\": 2})"),
+        ("http://a.example/plain", "text/plain", "plain"),
+        ("http://a.example/view?session=9", "text/plain", "view"),
+    ] {
+        append(&mut writer, url, "20240301080000", kind, body.as_bytes());
+    }
+    writer.close().unwrap();
+    let rules = dir.path().join("rules.toml");
+    std::fs::write(&rules, "[[rule]]\nhost = \"a.example\"\nparameters = [\"session\"]\n").unwrap();
+    let answer = |serving: &Serving, path: &str| {
+        let answer = serving.get(&format!("/web/20240301080000js_/http://a.example/{path}"));
+        (answer.status, answer.text(), answer.field("x-perennial-fuzzy").to_string())
+    };
+    let serving = Serving::start(&[&root], &["--fuzzy-rules", rules.to_str().unwrap()]);
+    let data = "http://a.example/data?a=1&_=1700000000";
+    assert_eq!(answer(&serving, "data?a=1&_=1700000000"), (200, "{\"n\": 1}".into(), String::new()));
+    assert_eq!(answer(&serving, "data?_=1800000000&a=1"), (200, "{\"n\": 1}".into(), data.into()));
+    assert_eq!(answer(&serving, "data?_=1&a=2").0, 404);
+    let jsonp = answer(&serving, "jsonp?callback=jQuery7_8&b=3&_=5");
+    assert_eq!((jsonp.0, jsonp.1.as_str()), (200, "/**/jQuery7_8({\"n\": 2})"));
+    assert_eq!(answer(&serving, "plain?rand=0.5").1, "plain");
+    assert_eq!(answer(&serving, "view?session=10").1, "view");
+    drop(serving);
+    let serving = Serving::start(&[&root], &[]);
+    assert_eq!(answer(&serving, "view?session=10").0, 404);
+}
+
+/// A player requests a file piece by piece, and a crawler may have captured it so.
+#[test]
+fn of_several_parts_the_one_with_the_requested_bytes_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("parts");
+    let archive = Archive::create(&root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    let file: Vec<u8> = (0..900u32).map(|n| (n % 251) as u8).collect();
+    let url = "http://a.example/film.mp4";
+    for (hour, from, to) in [(1, 0, 299), (2, 300, 599), (3, 600, 899)] {
+        let head = format!("video/mp4\r\nContent-Range: bytes {from}-{to}/900");
+        let time = at(&format!("2024030108{hour:02}00"));
+        append_status(&mut writer, url, time, "206 Partial Content", &head, &file[from..=to]);
+    }
+    append_status(
+        &mut writer,
+        "http://a.example/song.mp3",
+        at("20240301080000"),
+        "206 Partial Content",
+        "audio/mpeg\r\nContent-Range: bytes 100-199/900",
+        &file[100..200],
+    );
+    append_status(
+        &mut writer,
+        "http://a.example/song.mp3",
+        at("20240401080000"),
+        "200 OK",
+        "audio/mpeg",
+        &file,
+    );
+    writer.close().unwrap();
+    let serving = Serving::start(&[&root], &[]);
+    let part = |path: &str, range: &str| {
+        let answer =
+            serving.get_with(&format!("/web/20240301080000oe_/http://a.example/{path}"), &[("Range", range)]);
+        (answer.status, answer.field("content-range").to_string(), answer.body)
+    };
+    for (path, range, status, said, bytes) in [
+        ("film.mp4", "bytes=0-", 206, "bytes 0-299/900", 0..300),
+        ("film.mp4", "bytes=350-400", 206, "bytes 350-400/900", 350..401),
+        ("film.mp4", "bytes=700-", 206, "bytes 700-899/900", 700..900),
+        ("film.mp4", "bytes=-100", 206, "bytes 800-899/900", 800..900),
+        ("song.mp3", "bytes=0-", 206, "bytes 0-899/900", 0..900),
+        ("song.mp3", "bytes=500-599", 206, "bytes 500-599/900", 500..600),
+    ] {
+        assert_eq!(part(path, range), (status, said.to_string(), file[bytes].to_vec()), "{path} {range}");
+    }
 }
 
 #[test]
@@ -573,6 +724,31 @@ fn a_client_that_is_slow_or_odd_keeps_nobody_waiting() {
     let n_taken = (0..100_000).take_while(|_| endless.write_all(line.as_bytes()).is_ok()).count();
     assert!(n_taken < 100_000, "a head without end was read");
     assert_eq!(serving.get("/status").status, 200);
+}
+
+/// A client may be slow in many connections at once; others, and its own next ones, are served.
+#[test]
+fn slow_clients_make_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
+    let address = &serving.main;
+    let request = format!("GET /cdx?url=* HTTP/1.1\r\nHost: {address}\r\n");
+    let slow: Vec<TcpStream> = (0..1100)
+        .filter_map(|_| TcpStream::connect(address).ok())
+        .inspect(|mut stream| {
+            let _ = stream.write_all(request.as_bytes());
+        })
+        .collect();
+    assert!(slow.len() > 1000, "{}", slow.len());
+    let served = found_within(Duration::from_secs(12), || {
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+        stream.write_all(format!("{request}Connection: close\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = [0; 15];
+        stream.read_exact(&mut answer).ok()?;
+        (&answer == b"HTTP/1.1 200 OK").then_some(())
+    });
+    assert!(served.is_some());
 }
 
 fn targets() -> impl Strategy<Value = String> {

@@ -44,7 +44,7 @@ fn localised(line: &str, web: &Web) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     match words[1] {
         "run" => format!("{line} --allow-private --delay 0"),
-        "add" | "watch" => format!("{line} --allow-private"),
+        "add" | "watch" | "visit" => format!("{line} --allow-private"),
         "view" if !line.contains("--raw") => format!("{line} --no-browser --listen 127.0.0.1:0"),
         _ => line,
     }

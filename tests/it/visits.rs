@@ -201,7 +201,7 @@ fn changes_show_differing_words_and_reject_unknown_sites() {
         _ => status(404),
     });
     let archive = crawled(&web, "6h", "2d");
-    let text = archive.ok(&["changes", &web.url("/")]);
+    let text = archive.ok(&["changes", &web.url("/"), "--limit", "100"]);
     assert!(text.contains("[50 => 60] km/h"), "{text}");
     assert!(kinds(&archive, &web.url("/")).contains(&"retitled".to_string()), "{text}");
     for change in archive.json(&["changes", &web.url("/")]).as_array().unwrap() {

@@ -9,6 +9,7 @@
 //! | [`settings`] | `perennial.toml` <-> typed tables; edits keep comments |
 //! | [`store`] | captures and their analyses <-> SQLite |
 //! | `lock`, `settings_watch` | one writer at a time; a changed `perennial.toml` |
+//! | `crawl_record` | what a crawl does and plans <-> `crawl.json` |
 //! | `exchange`, `content` | one HTTP exchange -> records, index fields, kind of response |
 //! | [`links`], [`feeds`], [`parts`] | a response -> its links, its feed items, the subresources of a page |
 //! | `writer` | exchanges -> WARC records on disk, then the state; only this module makes captures |
@@ -23,6 +24,7 @@
 //! | `files` | names of WARC files, and where each is on disk |
 
 mod content;
+mod crawl_record;
 pub mod disk;
 mod exchange;
 pub mod export;
@@ -50,6 +52,7 @@ pub mod verify;
 mod writer;
 
 pub use content::{HOPS, write_hops};
+pub use crawl_record::{CrawlRecord, FetchInProgress};
 pub use exchange::{CompressedRecords, DerivedResource, Exchange, ExchangeBody};
 pub use indexer::IndexPace;
 pub use read::{ArchivedResponse, OpenRecord, StoredRecord};

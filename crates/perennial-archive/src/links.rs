@@ -9,7 +9,7 @@ use std::io::Read;
 
 use perennial_core::feed::sitemap::{self, Sitemap};
 use perennial_core::text::charset::{Charset, decode_with_charset};
-use perennial_core::text::links::{LinkKind, UrlReference, find_css_links, find_links};
+use perennial_core::text::links::{LinkKind, UrlReference, find_css_links, find_links, find_script_links};
 use perennial_core::url::canonical;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{DecodingLimits, IncompleteBody, IncompleteCause, decode, gunzip};
@@ -122,6 +122,7 @@ impl PageLinks {
 enum DocumentKind {
     Html,
     Style,
+    Script,
 }
 
 fn document_kind(head: &HttpHead) -> Option<DocumentKind> {
@@ -131,6 +132,9 @@ fn document_kind(head: &HttpHead) -> Option<DocumentKind> {
     match head.media_type()?.as_str() {
         "text/html" | "application/xhtml+xml" => Some(DocumentKind::Html),
         "text/css" => Some(DocumentKind::Style),
+        "text/javascript" | "application/javascript" | "application/x-javascript" => {
+            Some(DocumentKind::Script)
+        }
         _ => None,
     }
 }
@@ -139,7 +143,7 @@ fn is_delivered(status: u16) -> bool {
     (200..300).contains(&status)
 }
 
-/// Whether the body of a response has links: a delivered HTML document or style sheet.
+/// Whether the body of a response has links: a delivered HTML document, style sheet or script.
 pub fn has_links(head: &HttpHead) -> bool {
     document_kind(head).is_some()
 }
@@ -195,6 +199,7 @@ pub fn find(
             DocumentLinks::Page(canonical_links(find_links(&document.text, url, document.charset)))
         }
         DocumentKind::Style => DocumentLinks::Style(canonical_links(find_css_links(&document.text, url))),
+        DocumentKind::Script => DocumentLinks::Style(canonical_links(find_script_links(&document.text, url))),
     })
 }
 

@@ -70,6 +70,11 @@ pub fn is_being_written(root: &Path) -> bool {
     holder(&root.join("write.lock")).is_some_and(lives)
 }
 
+/// Whether this living process is writing the archive.
+pub fn is_written_by(root: &Path, process: u32) -> bool {
+    holder(&root.join("write.lock")) == Some(process) && lives(process)
+}
+
 /// The process that took the lock last, if the file contains its number.
 fn holder(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.parse().ok()

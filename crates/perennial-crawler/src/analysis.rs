@@ -11,6 +11,7 @@ use perennial_core::schedule::VisitOutcome;
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::events::AnalysedChange;
 use super::recorder::RecorderMessage;
 use perennial_engine::analyse::{PageAnalyses, PageAnalyst, PageHeadline};
 use perennial_engine::background;
@@ -23,6 +24,8 @@ pub(super) struct AnalysedPage {
     /// Headlines in the page, if it is a listing page.
     pub(super) headlines: Vec<PageHeadline>,
     pub(super) warning: Option<String>,
+    /// What people would call a change.
+    pub(super) changes: Vec<AnalysedChange>,
 }
 
 /// The channels to the analysing threads.
@@ -91,13 +94,14 @@ fn work(
         Ok(mut done) => {
             let outcome = last_outcome(&done);
             let headlines = std::mem::take(&mut done.headlines);
+            let changes = done.analyses.iter().filter_map(AnalysedChange::new).collect();
             // The analyses go first, because the scheduler may choose the page again as soon as it has the outcome.
             let _ = analyses.send(RecorderMessage::Analyses(done));
-            AnalysedPage { page, outcome, headlines, warning: None }
+            AnalysedPage { page, outcome, headlines, warning: None, changes }
         }
         Err(error) => {
             let warning = Some(format!("a capture cannot be analysed: {error:#}"));
-            AnalysedPage { page, outcome: None, headlines: Vec::new(), warning }
+            AnalysedPage { page, outcome: None, headlines: Vec::new(), warning, changes: Vec::new() }
         }
     };
     let _ = analysed.send(result);

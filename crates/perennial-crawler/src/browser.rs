@@ -4,6 +4,7 @@
 //! guard and robots.txt, and records it byte by byte. If the browser is missing, crashes or hangs, the user gets a
 //! warning and the page is captured without it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +40,8 @@ pub(super) struct Browser {
     /// Consecutive failures by host. A site that hangs the browser must not use up the time limit of every page.
     failures: Mutex<HashMap<String, usize>>,
     warned: Mutex<HashSet<String>>,
+    /// The default icons of hosts that were requested. The browser requests them for each page.
+    icons: Mutex<HashSet<String>>,
     has_noted: AtomicBool,
 }
 
@@ -58,6 +61,7 @@ impl Browser {
             chromium: Mutex::new(Chromium::new(BrowserOptions { time, launch, ..BrowserOptions::default() })),
             failures: Mutex::default(),
             warned: Mutex::default(),
+            icons: Mutex::default(),
             has_noted: AtomicBool::new(false),
         }
     }
@@ -79,6 +83,9 @@ impl Browser {
             let to = Url::parse(requested_url)
                 .ok()
                 .filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
+            if self.is_known_icon(&to) {
+                return None;
+            }
             let fetched = async {
                 let fetching = fetch(shared, url, &to, allow_private, now);
                 tokio::time::timeout_at(deadline.into(), fetching).await
@@ -101,6 +108,12 @@ impl Browser {
         };
         let exchanges = exchanges.into_inner().unwrap_or_default();
         Ok(RenderedPage { dom, exchanges, note: self.note() })
+    }
+
+    /// Whether an earlier page had the browser request this icon, which shows in no page.
+    fn is_known_icon(&self, url: &Url) -> bool {
+        let mut icons = self.icons.lock().unwrap_or_else(PoisonError::into_inner);
+        url.path() == "/favicon.ico" && (icons.len() >= MAX_KNOWN || !icons.insert(url.to_string()))
     }
 
     /// Whether the browser is still used for pages of this host.
@@ -167,9 +180,11 @@ async fn fetch(
     let fields: Vec<_> = shared.time_field().into_iter().collect();
     let request = FetchRequest { url: to, fields: &fields, allow_private };
     let mut fetched = shared.client.fetch(&request).await.ok()?;
+    let location = fetched.head.get("Location").filter(|_| (300..400).contains(&fetched.status()));
     let captured = CapturedResource {
         status: fetched.status(),
         content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
+        location: location.map(Cow::into_owned),
         body: decoded(&mut fetched)?,
     };
     let hops = write_hops(PageKind::Subresource, 1, 0);

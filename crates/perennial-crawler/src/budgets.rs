@@ -187,6 +187,11 @@ impl BudgetAccounts {
         Permission::Granted
     }
 
+    /// Until when the overall budget is spent; `None` if a visit is within it.
+    pub(super) fn spent_until(&mut self, now: Timestamp) -> Option<Timestamp> {
+        self.accounts.get_mut(&OVERALL)?.refuses(now, true)
+    }
+
     /// Adds the bytes of a finished visit.
     pub(super) fn book(&mut self, seed: i64, n_bytes: u64, now: Timestamp, n_active: u64) {
         self.n_visits += 1;

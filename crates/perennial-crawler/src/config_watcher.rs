@@ -10,17 +10,29 @@ use std::time::{Duration, Instant};
 use perennial_core::time::{Span, Timestamp};
 
 use super::clock::Clock;
+use super::recorder::RecorderMessage;
 use super::status::{CrawlEnd, CrawlStatus};
 use super::{CrawlLoop, CrawlOptions};
 use perennial_archive::settings::Settings;
-use perennial_archive::store::{PageKind, VisitEnding, parse_site_name};
+use perennial_archive::store::{PageKind, VisitEnding, VisitTarget, parse_site_name};
 use perennial_archive::{Archive, SettingsWatch};
+use perennial_core::url::canonical;
+use perennial_engine::admin::ALLOWS_PRIVATE;
 use perennial_engine::admin::audit::{AuditEntry, AuditReader};
+use url::Url;
 
 /// How long a restart waits for fetches in flight. A longer fetch is abandoned and made again.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Older retry requests were not meant for this crawl.
 const REQUEST_LIFE: Span = Span::from_hours(7 * 24);
+
+/// A requested visit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct VisitRequest {
+    /// A later visit fulfils the request.
+    at: Timestamp,
+    allows_private: bool,
+}
 
 /// Watches the settings and the audit log.
 pub(super) struct ConfigWatcher {
@@ -30,6 +42,8 @@ pub(super) struct ConfigWatcher {
     audit: AuditReader,
     /// When the settings were found changed.
     changed_at: Option<Instant>,
+    /// Requested URLs that the recorder adds to the frontier.
+    unknown: HashMap<String, VisitRequest>,
     /// Pages that earlier rounds gave up.
     pub(super) n_given_up: u64,
 }
@@ -41,6 +55,7 @@ impl ConfigWatcher {
             audit: AuditReader::from_start(archive.root()),
             archive: archive.clone(),
             changed_at: None,
+            unknown: HashMap::new(),
             n_given_up: earlier.n_given_up,
         }
     }
@@ -70,14 +85,15 @@ impl ConfigWatcher {
         parsed.is_ok()
     }
 
-    /// The URLs and hosts to retry, with the time of the request. Each request is returned once.
-    fn retry_requests(&mut self, now: Timestamp) -> HashMap<String, Timestamp> {
+    /// The URLs and hosts to visit. Each request is returned once.
+    fn retry_requests(&mut self, now: Timestamp) -> HashMap<String, VisitRequest> {
         let mut requests = HashMap::new();
         let read = |line: AuditEntry| {
             let time = Timestamp::parse(&line.time).ok();
             if let Some(time) = time.filter(|time| line.action == "retry" && now - *time < REQUEST_LIFE) {
                 // The log has whole seconds, so a visit in the same second may have preceded the request.
-                requests.insert(line.url, time + Span::from_secs(1));
+                let (at, allows_private) = (time + Span::from_secs(1), line.detail == ALLOWS_PRIVATE);
+                requests.insert(line.url, VisitRequest { at, allows_private });
             }
         };
         // If the log is unreadable, there are no requests. Whoever writes it gets the error.
@@ -93,7 +109,9 @@ impl CrawlLoop {
             self.watcher.changed_at = Some(Instant::now());
             self.policy.stop();
         }
-        if let Err(error) = self.queue_retries() {
+        if self.options.only.is_empty()
+            && let Err(error) = self.queue_retries()
+        {
             warn(&format!("cannot read the retry requests: {error:#}"));
         }
     }
@@ -106,12 +124,20 @@ impl CrawlLoop {
         let now = self.now();
         let (pages, hosts): (HashMap<_, _>, HashMap<_, _>) =
             self.watcher.retry_requests(now).into_iter().partition(|(target, _)| target.contains("://"));
-        for (url, time) in pages {
-            let Some(page) = self.store.page(&url)?.map(|page| page.id) else { continue };
-            let Some(target) = self.store.target(page)? else { continue };
-            let is_open = target.visited.is_none_or(|visited| visited < time);
-            if is_open && self.policy.has_seed(target.seed) {
-                self.policy.visit_now(target.site, target.page, now);
+        self.watcher.unknown.extend(pages.iter().map(|(url, request)| (url.clone(), *request)));
+        for (url, request) in std::mem::take(&mut self.watcher.unknown) {
+            let page = self.store.page(&url)?.map(|page| page.id);
+            match page.map(|page| self.store.target(page)).transpose()?.flatten() {
+                Some(target) => self.visit_requested(&target, request, now),
+                None => {
+                    // The recorder adds it to the frontier, and the next call finds it there.
+                    if let (Ok(parsed), Some(reports), true) =
+                        (Url::parse(&url), &self.reports, pages.contains_key(&url))
+                    {
+                        let _ = reports.send(RecorderMessage::Request(Box::new(parsed)));
+                    }
+                    self.watcher.unknown.insert(url, request);
+                }
             }
         }
         if hosts.is_empty() {
@@ -121,12 +147,27 @@ impl CrawlLoop {
         self.store.each_frontier_page(|known| {
             let is_failed = known.ending == Some(VisitEnding::Failed) && known.kind == PageKind::Page;
             let is_requested = |visited: Timestamp| {
-                hosts.get(&parse_site_name(&known.url)).is_some_and(|time| visited < *time)
+                hosts.get(&parse_site_name(&known.url)).is_some_and(|request| visited < request.at)
             };
             if is_failed && known.visited.is_some_and(is_requested) && policy.has_seed(known.seed) {
-                policy.visit_now(known.site, known.page, now);
+                policy.visit_now(&VisitTarget::from_frontier(&known), now);
             }
         })
+    }
+
+    /// Queues a requested page that was not visited since.
+    fn visit_requested(&mut self, target: &VisitTarget, request: VisitRequest, now: Timestamp) {
+        let is_open = target.visited.is_none_or(|visited| visited < request.at);
+        let is_paused = self.shared.seeds.with_number(target.seed).is_some_and(|seed| seed.paused);
+        if !is_open || is_paused {
+            return;
+        }
+        if let (true, Ok(url), Ok(mut origins)) =
+            (request.allows_private, Url::parse(&target.url), self.shared.private_origins.lock())
+        {
+            origins.insert(canonical::origin(&url));
+        }
+        self.policy.visit_now(target, now);
     }
 }
 

@@ -13,6 +13,8 @@
 //! | [`clock`] | real or virtual time |
 //! | `stop` | a stop request that the loop can wait for |
 //! | `status` | the counts of a crawl |
+//! | `events` | what happens, one line per event |
+//! | `publish` | publishes state and plan for other processes |
 //!
 //! | decide | |
 //! |---|---|
@@ -48,6 +50,7 @@ mod budgets;
 pub mod clock;
 mod config_watcher;
 mod discover;
+mod events;
 mod exchange;
 mod failure;
 mod host;
@@ -58,6 +61,7 @@ mod page_weights;
 mod pending_styles;
 mod policy;
 mod polls;
+mod publish;
 mod record;
 mod recorder;
 mod robots;
@@ -73,14 +77,17 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use perennial_core::schedule::units::write_span;
 use perennial_core::schedule::{Reason, ReasonContext};
 use perennial_core::text::untrusted;
-use perennial_core::time::Timestamp;
-use perennial_core::url::PageId;
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use analysis::{AnalysedPage, AnalysisPool};
 use config_watcher::{ConfigWatcher, RemainingLimits};
+pub use events::CrawlEvent;
+use events::EventReporter;
 use host::QueueReason;
 pub use options::CrawlOptions;
 use page_weights::PageWeights;
@@ -88,6 +95,7 @@ use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
 use perennial_archive::store::{PageKind, Store, VisitTarget};
 use policy::Policy;
+use publish::Publisher;
 use record::VisitRecord;
 use recorder::{CommittedVisits, RecorderMessage};
 pub use start::make_frontier;
@@ -109,13 +117,13 @@ pub fn crawl(
     mut warn: impl FnMut(&str),
 ) -> anyhow::Result<CrawlStatus> {
     let seeds = &archive.settings().seeds;
-    if seeds.is_empty() {
+    if seeds.is_empty() && options.only.is_empty() {
         bail!("no site to crawl: add one with `perennial add https://example.org/`");
     }
     if options.clock.is_time_lapse() {
         refuse_remote_hosts(seeds)?;
     }
-    if seeds.iter().all(|seed| seed.paused) {
+    if options.only.is_empty() && seeds.iter().all(|seed| seed.paused) {
         warn("every site is paused: `perennial resume SITE` continues the crawl");
     }
     let (mut archive, mut options) = (archive.clone(), options);
@@ -186,6 +194,12 @@ struct CrawlLoop {
     /// Hub subscriptions, if the user configured a callback URL.
     websub: Option<WebSub>,
     status: CrawlStatus,
+    /// `None` if nobody listens.
+    reporter: Option<EventReporter>,
+    /// `None` under a virtual clock.
+    publisher: Option<Publisher>,
+    /// Hosts whose robots.txt requests pauses longer than an interval, and that were reported.
+    slow_hosts: HashSet<SiteId>,
     /// Watches settings and retry requests.
     watcher: ConfigWatcher,
     /// The expected next visit, and the wake-up for which it was computed.
@@ -221,7 +235,7 @@ impl CrawlLoop {
             let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
                 records = self.committed.recv() => match records {
-                    Some(records) => self.settle(&records?, &mut warn),
+                    Some(records) => self.settle(&mut records?, &mut warn),
                     None => bail!("the recorder ended before the crawl"),
                 },
                 Some(page) = async { self.analysis.as_mut()?.analysed.recv().await } => {
@@ -234,6 +248,8 @@ impl CrawlLoop {
                 _ = ticks.tick() => {
                     self.watch_config(&mut warn);
                     show(self.refresh(None));
+                    self.report_idle();
+                    self.publish(false);
                 }
                 () = tokio::time::sleep(wait) => {}
             }
@@ -244,6 +260,7 @@ impl CrawlLoop {
         if end == CrawlEnd::Done && self.policy.is_pass_complete() {
             self.end_pass();
         }
+        self.publish(true);
         self.reports = None;
         self.analysis = None;
         let status = self.refresh(Some(end)).clone();
@@ -293,8 +310,12 @@ impl CrawlLoop {
         Ok(())
     }
 
-    fn start_visit(&self, target: VisitTarget, why: QueueReason) {
+    fn start_visit(&mut self, target: VisitTarget, why: QueueReason) {
         let Some(reports) = self.reports.clone() else { return };
+        let now = self.now();
+        if let Some(publisher) = &mut self.publisher {
+            publisher.begin(target.page, &target.url, now);
+        }
         let reason = reason_text(why, &target, self.policy.visit_cause(target.page));
         let shared = self.shared.clone();
         tokio::spawn(async move {
@@ -308,16 +329,41 @@ impl CrawlLoop {
         });
     }
 
-    fn settle(&mut self, records: &[VisitRecord], warn: &mut impl FnMut(&str)) {
+    fn settle(&mut self, records: &mut [VisitRecord], warn: &mut impl FnMut(&str)) {
         let now = self.now();
         for record in records {
+            self.policy.shorten_backoff(record);
+            let record = &*record;
             record.warning.iter().for_each(|warning| warn(warning));
+            self.warn_of_crawl_delay(record, warn);
             self.count(record);
+            if let Some(publisher) = &mut self.publisher {
+                publisher.end(record.target.page);
+            }
+            if let Some(reporter) = &mut self.reporter {
+                reporter.visited(record, &self.shared.seeds);
+            }
             self.note_weights(record);
             self.subscribe(record);
             for page in self.policy.finish_visit(record, now) {
                 self.analyse(page);
             }
+        }
+    }
+
+    /// Warns, once per host, if its robots.txt requests longer pauses than the interval of a page.
+    fn warn_of_crawl_delay(&mut self, record: &VisitRecord, warn: &mut impl FnMut(&str)) {
+        let pause = record.crawl_delay_secs.map(|secs| Span::from_millis((secs * 1000.0) as i64));
+        let Some(pause) = pause.filter(|_| !self.slow_hosts.contains(&record.target.site)) else { return };
+        let every = self.policy.followed().every_of(&record.target.url).map(|every| every.interval);
+        if let Some(every) = every.filter(|every| *every < pause) {
+            self.slow_hosts.insert(record.target.site);
+            warn(&format!(
+                "{}: its robots.txt requests a pause of {} between two fetches, so it cannot be visited every {}",
+                record.target.url,
+                write_span(pause),
+                write_span(every)
+            ));
         }
     }
 
@@ -348,6 +394,13 @@ impl CrawlLoop {
     fn learn(&mut self, analysed: AnalysedPage, warn: &mut impl FnMut(&str)) {
         analysed.warning.iter().for_each(|warning| warn(warning));
         self.status.n_analysed += u64::from(analysed.outcome.is_some());
+        if let Some(reporter) = &self.reporter {
+            for change in &analysed.changes {
+                // The URL of a page under analysis is known. If it cannot be read, the change is still in the archive.
+                let Ok(url) = self.store.page_url(change.page) else { continue };
+                reporter.analysed(url, change);
+            }
+        }
         self.policy.finish_analysis(analysed.page, analysed.outcome, analysed.headlines);
     }
 

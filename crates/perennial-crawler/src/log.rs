@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use perennial_core::http::response::error_words;
 use serde::{Deserialize, Serialize};
 
 /// A larger log is renamed to `crawl.log.1`, and a new one is started.
@@ -26,7 +27,7 @@ pub struct LogLine {
     /// HTTP status, if there was a response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// `changed`, `unchanged`, `failed`, `gone`.
+    /// `new`, `changed`, `unchanged`, `redirected`, `failed`, `gone`, `missing`, `refused`.
     pub outcome: String,
     /// Kind of error, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,6 +110,52 @@ impl CrawlLog {
             *self = CrawlLog::open(root)?;
         }
         Ok(())
+    }
+}
+
+impl LogLine {
+    /// Why the visit captured no page, in words.
+    pub fn words_of_failure(&self) -> Option<String> {
+        self.error.as_ref()?;
+        let is_broken_off = self.truncated.as_deref() == Some("disconnect");
+        self.detail.clone().or_else(|| error_words(self.status?, is_broken_off))
+    }
+}
+
+/// Reads the lines that a log gets from now on.
+#[derive(Debug)]
+pub struct LogTail {
+    path: PathBuf,
+    at: u64,
+    /// The start of an unfinished line.
+    rest: Vec<u8>,
+}
+
+impl LogTail {
+    /// Starts at the end of the log.
+    pub fn from_end(root: &Path) -> LogTail {
+        let path = root.join("crawl.log");
+        let at = std::fs::metadata(&path).map_or(0, |data| data.len());
+        LogTail { path, at, rest: Vec::new() }
+    }
+
+    /// The last visit of a page or feed since the last call; `None` if there was none.
+    pub fn last_visit(&mut self, url: &str) -> anyhow::Result<Option<LogLine>> {
+        let mut file = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        if file.metadata()?.len() < self.at {
+            // A full log was renamed, and a new one was begun.
+            (self.at, self.rest) = (0, Vec::new());
+        }
+        file.seek(SeekFrom::Start(self.at))?;
+        self.at += file.read_to_end(&mut self.rest)? as u64;
+        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.rest.drain(..end).collect();
+        let lines = lines.split(|byte| *byte == b'\n');
+        let lines = lines.filter_map(|line| serde_json::from_slice::<LogLine>(line).ok());
+        Ok(lines.filter(|line| line.url == url && line.kind != "robots").last())
     }
 }
 

@@ -1,9 +1,13 @@
 //! The user's options for one crawl.
 
+use std::sync::mpsc::Sender;
+
 use perennial_core::schedule::{Budget, Goal, Pacing, Strategy};
 use perennial_core::time::Span;
+use url::Url;
 
 use super::clock::Clock;
+use super::events::CrawlEvent;
 use super::stop::StopHandle;
 
 /// The user's options for one crawl. `None` means the value in perennial.toml.
@@ -13,6 +17,8 @@ pub struct CrawlOptions {
     pub once: bool,
     /// With `once`: poll the feeds and fetch nothing else.
     pub feeds_only: bool,
+    /// With `once`: visit these pages with their subresources and nothing else. They need not belong to a site.
+    pub only: Vec<Url>,
     /// How the next page is chosen.
     pub strategy: Strategy,
     /// What visits optimise for.
@@ -46,8 +52,17 @@ pub struct CrawlOptions {
     pub seed: u64,
     /// Whether captures are analysed. Otherwise every changed payload counts as a change.
     pub analyse: bool,
+    /// Receives what happens, if anybody listens.
+    pub events: Option<Sender<CrawlEvent>>,
     /// Lets another thread stop the crawl.
     pub stop: StopHandle,
+}
+
+impl CrawlOptions {
+    /// Whether the crawl is a pass over everything.
+    pub(super) fn is_pass(&self) -> bool {
+        self.once && !self.feeds_only && self.only.is_empty()
+    }
 }
 
 impl Default for CrawlOptions {
@@ -55,6 +70,7 @@ impl Default for CrawlOptions {
         CrawlOptions {
             once: false,
             feeds_only: false,
+            only: Vec::new(),
             strategy: Strategy::ExpectedGain,
             goal: None,
             varying_budget: None,
@@ -72,6 +88,7 @@ impl Default for CrawlOptions {
             clock: Clock::real(),
             seed: 0,
             analyse: true,
+            events: None,
             stop: StopHandle::default(),
         }
     }

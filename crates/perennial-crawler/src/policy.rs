@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use perennial_core::http::politeness::HostState;
+use perennial_core::http::politeness::{HostResponse, HostState};
 use perennial_core::schedule::{Checkpoint, RankedPage, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
@@ -16,12 +16,12 @@ use perennial_core::url::{PageId, SiteId};
 use super::budgets::{BudgetAccounts, Permission};
 use super::host::{HostQueues, QueueReason};
 use super::pending_styles::PendingStyles;
-use super::polls::FeedPolls;
+use super::polls::{FeedPolls, PollInterval};
 use super::record::{NewPage, VisitRecord};
 use super::status::CrawlEnd;
 use perennial_archive::store::{FrontierPage, PageKind, VisitEnding, VisitTarget};
 use perennial_engine::analyse::PageHeadline;
-use perennial_engine::learn::FollowedSites;
+use perennial_engine::learn::{AHEAD, FollowedSites};
 
 /// If this many pages wait for analysis, no visit starts. This bounds the memory of a crawl that fetches faster than
 /// it analyses.
@@ -31,6 +31,10 @@ const MAX_ANALYSING: usize = 64;
 const MAX_LARGE: usize = 1000;
 /// Most feed items that are remembered as causes of visits.
 const MAX_CAUSES: usize = 100_000;
+/// A host in trouble is left alone for at least this long.
+const LEAST_BACKOFF: Span = Span::from_secs(60);
+/// Most visits that are foreseen for a plan; a page with a short interval has many of them.
+const MAX_FORESEEN: u32 = 5_000;
 /// How often the scheduler is given a new budget.
 const PLAN_SPAN: Span = Span::from_hours(1);
 
@@ -62,6 +66,8 @@ pub(super) struct PolicyConfig {
     pub(super) is_analysing: bool,
     /// Whether a pass polls the feeds and fetches nothing else.
     pub(super) feeds_only: bool,
+    /// Whether a pass visits requested pages and fetches nothing else.
+    pub(super) only_requested: bool,
     /// Whether sitemaps are fetched again like feeds, because they contain the times of changes.
     pub(super) polls_sitemaps: bool,
 }
@@ -92,6 +98,8 @@ pub(super) struct Policy {
     /// Pages that wait for subresources before their analysis.
     pending_styles: PendingStyles,
     deferred: Vec<DeferredVisit>,
+    /// Seeds of requested pages that belong to no followed site.
+    requested_seeds: HashSet<i64>,
     /// When the scheduler was last given a budget.
     planned_at: Timestamp,
     /// The slot of the last checkpoint.
@@ -125,6 +133,7 @@ impl Policy {
             large: HashSet::new(),
             pending_styles: PendingStyles::default(),
             deferred: Vec::new(),
+            requested_seeds: HashSet::new(),
             planned_at: now,
             checkpoint_slot: None,
             began: now,
@@ -154,7 +163,7 @@ impl Policy {
 
     /// Adds a URL of an earlier crawl. The scheduler has it already.
     pub(super) fn load(&mut self, known: &FrontierPage) {
-        if !self.followed.has_seed(known.seed) || self.is_excluded(known.kind) {
+        if !self.followed.has_seed(known.seed) || self.is_excluded(known.kind) || self.config.only_requested {
             return;
         }
         if matches!(known.kind, PageKind::Subresource | PageKind::Sitemap) {
@@ -226,11 +235,12 @@ impl Policy {
     pub(super) fn admit(&mut self, target: &VisitTarget, why: QueueReason, now: Timestamp) -> bool {
         let is_page = target.kind == PageKind::Page;
         match self.budgets.try_spend(target.seed, is_page, now) {
-            Permission::Refused { until, all } => {
+            // Somebody waits for it. It counts, but no budget holds it back.
+            Permission::Refused { until, all } if why != QueueReason::Requested => {
                 self.defer(target, why, until, all, now);
                 false
             }
-            Permission::Granted => {
+            Permission::Refused { .. } | Permission::Granted => {
                 self.n_active += 1;
                 self.n_pages_started += u64::from(is_page);
                 true
@@ -254,6 +264,19 @@ impl Policy {
                 }
             }
             _ => self.deferred.push(DeferredVisit { until, site: target.site, page: target.page, why }),
+        }
+    }
+
+    /// Lets a host in trouble be asked again when a page with an interval of its own is due, instead of after a
+    /// backoff that grows to a day. A pause that the host itself asked for stays.
+    pub(super) fn shorten_backoff(&self, record: &mut VisitRecord) {
+        let VisitOrder::Scheduled(scheduler) = &self.order else { return };
+        let Some(every) = scheduler.every(record.target.page) else { return };
+        let is_requested =
+            matches!(record.host_response(), Some(HostResponse::Overloaded { retry_after: Some(_) }));
+        if record.host.n_troubles > 0 && !is_requested {
+            let longest = record.ended_at + every.interval.max(LEAST_BACKOFF);
+            record.host.ready_at = record.host.ready_at.min(longest);
         }
     }
 
@@ -298,10 +321,14 @@ impl Policy {
         }
     }
 
-    /// Visits a page as soon as politeness allows, on request of an admin. Ends the backoff of its host.
-    pub(super) fn visit_now(&mut self, site: SiteId, page: PageId, now: Timestamp) {
-        self.hosts.reset_backoff(site, now);
-        self.hosts.push(site, page, QueueReason::Requested);
+    /// Visits a page as soon as politeness allows, on request of an admin. Ends the backoff of its host. The page of no
+    /// followed site is captured with its subresources.
+    pub(super) fn visit_now(&mut self, target: &VisitTarget, now: Timestamp) {
+        if !self.followed.has_seed(target.seed) {
+            self.requested_seeds.insert(target.seed);
+        }
+        self.hosts.reset_backoff(target.site, now);
+        self.hosts.push(target.site, target.page, QueueReason::Requested);
     }
 
     /// Records that a hub announced news of a feed.
@@ -332,17 +359,20 @@ impl Policy {
 
     fn is_excluded(&self, kind: PageKind) -> bool {
         self.config.feeds_only && kind != PageKind::Feed
+            || self.config.only_requested && kind != PageKind::Subresource
     }
 
     fn add_new_page(&mut self, new: &NewPage) {
         // A paused site may own pages that other sites link to.
-        if self.is_excluded(new.kind) || !self.followed.has_seed(new.seed) {
+        let is_needed = new.kind == PageKind::Subresource && self.requested_seeds.contains(&new.seed);
+        if self.is_excluded(new.kind) || !(self.followed.has_seed(new.seed) || is_needed) {
             return;
         }
         if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {
             // It may have been queued as a page before.
             scheduler.remove_page(new.page);
-            self.polls.add(new.page, new.site);
+            let interval = self.followed.poll_interval(&new.url, new.seed).map(PollInterval::from);
+            self.polls.add(new.page, new.site, interval);
             return;
         }
         if new.kind != PageKind::Page {
@@ -519,6 +549,26 @@ impl Policy {
         found
     }
 
+    /// The next visits of the scheduler's plan, at most `n`, each page once. Empty in a pass over everything.
+    pub(super) fn next_visits(&self, now: Timestamp, n: usize) -> Vec<(Timestamp, RankedPage)> {
+        let VisitOrder::Scheduled(scheduler) = &self.order else { return Vec::new() };
+        let (mut visits, mut listed, mut n_left) = (Vec::new(), HashSet::new(), MAX_FORESEEN);
+        let n = n.min(scheduler.n_pages());
+        scheduler.forecast(now, now + AHEAD, |at, ranked| {
+            if listed.insert(ranked.page) {
+                visits.push((at, ranked));
+            }
+            n_left -= 1;
+            visits.len() < n && n_left > 0
+        });
+        visits
+    }
+
+    /// Until when the overall budget is spent; `None` if a visit is within it.
+    pub(super) fn spent_until(&mut self, now: Timestamp) -> Option<Timestamp> {
+        self.budgets.spent_until(now)
+    }
+
     /// Whether a visit could start at `now` if a worker were free.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.hosts.next_ready().is_some_and(|at| at <= now)
@@ -557,6 +607,10 @@ impl Policy {
         }
         self.checkpoint_slot = slot;
         scheduler.checkpoint()
+    }
+
+    pub(super) fn followed(&self) -> &FollowedSites {
+        &self.followed
     }
 
     /// Whether the user still follows this seed.

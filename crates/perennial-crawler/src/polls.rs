@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use perennial_core::feed::PollHints;
 use perennial_core::feed::polling::{PollLimits, PublishingHistory};
-use perennial_core::schedule::Budget;
-use perennial_core::time::{Span, Timestamp};
+use perennial_core::schedule::{Budget, Every};
+use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
 use super::budgets::{period_end, period_number};
@@ -40,10 +40,39 @@ pub(super) struct FeedPoll {
 struct PolledFeed {
     site: SiteId,
     publishing: PublishingHistory,
+    interval: Option<PollInterval>,
     /// When it is due; `None` while it is queued or in flight.
     due: Option<Timestamp>,
     /// Whether a hub announced news while it was in flight.
     is_notified: bool,
+}
+
+/// The interval that the user set for a feed, on the clock of its site.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct PollInterval {
+    pub(super) every: Every,
+    pub(super) clock: LocalClock,
+}
+
+impl From<(Every, LocalClock)> for PollInterval {
+    fn from((every, clock): (Every, LocalClock)) -> PollInterval {
+        PollInterval { every, clock }
+    }
+}
+
+impl PolledFeed {
+    fn new(site: SiteId, interval: Option<PollInterval>) -> PolledFeed {
+        let publishing = PublishingHistory::default();
+        PolledFeed { site, publishing, interval, due: None, is_notified: false }
+    }
+
+    /// When the feed is due after a poll at `last` that had an answer.
+    fn next_poll(&self, last: Timestamp, limits: &PollLimits) -> Timestamp {
+        match &self.interval {
+            Some(set) => set.every.next(&set.clock, last),
+            None => self.publishing.next_poll(last, limits),
+        }
+    }
 }
 
 /// All followed feeds.
@@ -72,35 +101,30 @@ impl FeedPolls {
     }
 
     /// Adds a new feed. It is due at once.
-    pub(super) fn add(&mut self, page: PageId, site: SiteId) {
+    pub(super) fn add(&mut self, page: PageId, site: SiteId, interval: Option<PollInterval>) {
         if let Entry::Vacant(new) = self.feeds.entry(page) {
-            new.insert(PolledFeed {
-                site,
-                publishing: PublishingHistory::default(),
-                due: None,
-                is_notified: false,
-            });
+            new.insert(PolledFeed::new(site, interval));
             self.set_due(page, self.checked_at);
         }
     }
 
     /// Adds a URL whose first visit is queued. Polls start when that visit ends.
     pub(super) fn expect(&mut self, page: PageId, site: SiteId) {
-        let publishing = PublishingHistory::default();
-        self.feeds.entry(page).or_insert(PolledFeed { site, publishing, due: None, is_notified: false });
+        self.feeds.entry(page).or_insert(PolledFeed::new(site, None));
     }
 
     /// Adds a feed of an earlier crawl with its publishing pattern and its last visit.
     pub(super) fn load(
         &mut self,
         page: PageId,
-        site: SiteId,
         publishing: PublishingHistory,
+        (site, interval): (SiteId, Option<PollInterval>),
         visited: Option<Timestamp>,
         now: Timestamp,
     ) {
-        let due = visited.map_or(now, |visited| publishing.next_poll(visited.min(now), &self.limits));
-        self.feeds.insert(page, PolledFeed { site, publishing, due: None, is_notified: false });
+        let feed = PolledFeed { publishing, ..PolledFeed::new(site, interval) };
+        let due = visited.map_or(now, |visited| feed.next_poll(visited.min(now), &self.limits));
+        self.feeds.insert(page, feed);
         self.set_due(page, due);
     }
 
@@ -159,16 +183,22 @@ impl FeedPolls {
         let is_notified = std::mem::take(&mut poll.is_notified);
         let next = match ending {
             // News that a hub announced during the poll may not be in its response.
-            VisitEnding::Changed | VisitEnding::Unchanged if is_notified => now,
+            VisitEnding::New | VisitEnding::Changed | VisitEnding::Unchanged if is_notified => now,
             VisitEnding::Failed => {
                 let wait = FIRST_RETRY
                     .as_millis()
                     .saturating_mul(1 << record.n_failures().saturating_sub(1).min(10));
                 now + Span::from_millis(wait.min(Span::from_hours(24).as_millis()))
             }
-            VisitEnding::Gone | VisitEnding::Redirected => now + GONE_WAIT,
-            VisitEnding::Changed | VisitEnding::Unchanged => poll.publishing.next_poll(now, &self.limits),
+            VisitEnding::Gone | VisitEnding::Missing | VisitEnding::Refused | VisitEnding::Redirected => {
+                now + GONE_WAIT
+            }
+            VisitEnding::New | VisitEnding::Changed | VisitEnding::Unchanged => {
+                poll.next_poll(now, &self.limits)
+            }
         };
+        // An interval that the user set holds after a failure too, and for a feed that is gone.
+        let next = poll.interval.as_ref().map_or(next, |set| next.min(set.every.next(&set.clock, now)));
         self.set_due(page, next.max(record.host.ready_at));
     }
 
@@ -205,8 +235,8 @@ mod tests {
     #[test]
     fn a_feed_is_polled_at_once_and_then_by_its_pattern() {
         let mut polls = FeedPolls::new(None);
-        polls.add(PageId(1), SiteId(1));
-        polls.add(PageId(1), SiteId(1));
+        polls.add(PageId(1), SiteId(1), None);
+        polls.add(PageId(1), SiteId(1), None);
         assert_eq!(
             (drain(&mut polls, at(0)), drain(&mut polls, at(9_999_999))),
             (vec![1], vec![]),
@@ -223,7 +253,7 @@ mod tests {
     #[test]
     fn an_announcement_of_a_hub_makes_a_feed_due_at_once() {
         let mut polls = FeedPolls::new(None);
-        polls.add(PageId(1), SiteId(1));
+        polls.add(PageId(1), SiteId(1), None);
         assert!(!polls.notify(PageId(2), at(0)), "not followed");
         assert_eq!(drain(&mut polls, at(0)), [1]);
         assert!(polls.notify(PageId(1), at(1)), "in flight");
@@ -238,7 +268,7 @@ mod tests {
     #[test]
     fn failures_wait_longer_and_longer_and_what_is_gone_longest() {
         let mut polls = FeedPolls::new(None);
-        polls.add(PageId(1), SiteId(1));
+        polls.add(PageId(1), SiteId(1), None);
         let mut waits = Vec::new();
         for n in 1..=9 {
             drain(&mut polls, at(1_000_000));
@@ -254,9 +284,30 @@ mod tests {
     fn polls_have_a_budget_of_their_own() {
         let budget = Budget { visits: 3.0, period: Span::from_hours(1) };
         let mut polls = FeedPolls::new(Some(budget));
-        (0..5).for_each(|page| polls.add(PageId(page), SiteId(1)));
+        (0..5).for_each(|page| polls.add(PageId(page), SiteId(1), None));
         assert_eq!(drain(&mut polls, at(0)), [0, 1, 2]);
         assert_eq!(polls.next_due(), Some(at(3600)), "the next period");
         assert_eq!(drain(&mut polls, at(3600)), [3, 4]);
+    }
+
+    #[test]
+    fn an_interval_of_the_user_holds_for_every_answer_of_a_feed() {
+        let every = Every { interval: Span::from_secs(90), hours: None };
+        let mut polls = FeedPolls::new(None);
+        polls.add(PageId(1), SiteId(1), Some(PollInterval { every, clock: LocalClock::utc() }));
+        let slow = FeedPoll {
+            pace: PollHints { ttl_minutes: Some(60), ..PollHints::default() },
+            ..FeedPoll::default()
+        };
+        let answers = [
+            VisitRecord { poll: Some(slow), ..found(PageId(1), PageKind::Feed, at(0)) },
+            failed(PageId(1), 5, at(-60)),
+            answered(PageId(1), PageKind::Feed, 404, at(0)),
+        ];
+        for answer in answers {
+            drain(&mut polls, at(1000));
+            polls.finish_visit(&answer, at(0));
+            assert_eq!(polls.next_due(), Some(at(90)), "{:?}", answer.ending());
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use perennial_core::http::politeness::{HostResponse, HostState};
 use perennial_core::http::response::{
-    Identity, ResponseKind, Validators, error_name, host_response, trust_after,
+    Identity, ResponseKind, Validators, error_name, error_words, host_response, trust_after,
 };
 use perennial_core::http::validator::ValidatorTrust;
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
@@ -13,6 +13,7 @@ use perennial_core::schedule::VisitOutcome;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use perennial_warc::Truncation;
+use url::Url;
 
 use super::exchange::FetchedExchange;
 use super::failure::VisitFailure;
@@ -174,14 +175,21 @@ impl VisitRecord {
 
     /// How the visit ended, as stored and logged.
     pub(super) fn ending(&self) -> VisitEnding {
-        match self.outcome() {
-            VisitOutcome::Changed(_) => VisitEnding::Changed,
-            VisitOutcome::Unchanged => VisitEnding::Unchanged,
-            VisitOutcome::Failed { .. } => VisitEnding::Failed,
-            VisitOutcome::Vanished(_) | VisitOutcome::Absent => match self.answer_kind() {
-                Some(ResponseKind::Redirect) => VisitEnding::Redirected,
-                _ => VisitEnding::Gone,
-            },
+        let exchange = match &self.answer {
+            Ok(exchange) => exchange,
+            Err(failure) if failure.is_absence() => return VisitEnding::Refused,
+            Err(_) => return VisitEnding::Failed,
+        };
+        let Some(status) = self.change_status(exchange) else { return VisitEnding::Failed };
+        match status {
+            ChangeStatus::New => VisitEnding::New,
+            ChangeStatus::Unchanged | ChangeStatus::NoiseOnly => VisitEnding::Unchanged,
+            ChangeStatus::Changed(_) | ChangeStatus::Unknown(_) | ChangeStatus::Returned => {
+                VisitEnding::Changed
+            }
+            _ if exchange.answer_kind() == ResponseKind::Redirect => VisitEnding::Redirected,
+            _ if self.target.digest.is_some() => VisitEnding::Gone,
+            _ => VisitEnding::Missing,
         }
     }
 
@@ -204,6 +212,27 @@ impl VisitRecord {
             Ok(exchange) => error_name(exchange.status, exchange.is_broken_off()),
             Err(failure) => Some(failure.name()),
         }
+    }
+
+    /// Why the visit captured no page, in words; `None` if it did.
+    pub(super) fn failure_words(&self) -> Option<String> {
+        match &self.answer {
+            Ok(exchange) => error_words(exchange.status, exchange.is_broken_off()),
+            Err(failure) => Some(failure.to_string()),
+        }
+    }
+
+    /// Why a watch of the page sees nothing, in words. A page that is gone or redirects is a change, not a blind watch.
+    pub(super) fn unseen_reason(&self) -> Option<String> {
+        let is_unseen =
+            matches!(self.ending(), VisitEnding::Failed | VisitEnding::Missing | VisitEnding::Refused);
+        if is_unseen { self.failure_words() } else { None }
+    }
+
+    /// The target of a redirect.
+    pub(super) fn redirect_target(&self) -> Option<Url> {
+        let target = self.exchange()?.appended.identity.redirect_target()?;
+        Url::parse(&self.target.url).ok()?.join(target).ok()
     }
 
     /// The response of the host for politeness; `None` if the host received no request.
@@ -316,7 +345,7 @@ impl VisitRecord {
         LogLine {
             kind: if is_robots { "robots" } else { PageKind::Subresource.name() }.into(),
             reason: if is_robots { "before the host's first page" } else { "fetched by the browser" }.into(),
-            outcome: if is_new { VisitEnding::Changed } else { VisitEnding::Unchanged }.name().into(),
+            outcome: if is_new { VisitEnding::New } else { VisitEnding::Unchanged }.name().into(),
             ..self.exchange_line(exchange)
         }
     }
@@ -449,12 +478,12 @@ mod tests {
             kind: perennial_core::http::address::AddressKind::Loopback,
         };
         for (answer, ending, error, is_final) in [
-            (status(200), VisitEnding::Changed, None, true),
+            (status(200), VisitEnding::New, None, true),
             (status(301), VisitEnding::Redirected, None, true),
-            (status(404), VisitEnding::Gone, Some("not-found"), true),
+            (status(404), VisitEnding::Missing, Some("not-found"), true),
             (status(503), VisitEnding::Failed, Some("server-error"), false),
             (broken_off, VisitEnding::Failed, Some("disconnected"), false),
-            (Err(VisitFailure::RobotsDisallowed), VisitEnding::Gone, Some("robots-disallowed"), true),
+            (Err(VisitFailure::RobotsDisallowed), VisitEnding::Refused, Some("robots-disallowed"), true),
             (Err(VisitFailure::TimeLapse), VisitEnding::Failed, Some("time-lapse"), true),
             (Err(guarded.into()), VisitEnding::Failed, Some("guarded"), true),
             (Err(FetchError::Timeout(Duration::ZERO).into()), VisitEnding::Failed, Some("timeout"), false),

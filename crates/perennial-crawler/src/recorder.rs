@@ -20,6 +20,7 @@ use perennial_core::schedule::Checkpoint;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::SiteId;
 use tokio::sync::mpsc::UnboundedSender;
+use url::Url;
 
 use super::exchange::FetchedExchange;
 use super::known_urls::KnownUrls;
@@ -27,9 +28,11 @@ use super::log::CrawlLog;
 use super::polls::FeedPoll;
 use super::record::{NewPage, StoredExchange, VisitRecord};
 use perennial_archive::ArchiveWriter;
+use perennial_archive::settings::Seeds;
 use perennial_archive::store::{Commit, Discovery, FeedRow, ItemStatus, PageKind};
 use perennial_engine::analyse::PageAnalyses;
 use perennial_engine::background::PageFollower;
+use perennial_engine::notify::WatchNews;
 
 /// Most visits and analyses per commit.
 const MAX_BATCH: usize = 256;
@@ -43,6 +46,8 @@ pub(super) enum RecorderMessage {
     Analyses(PageAnalyses),
     /// The scheduler's checkpoint, committed with the next visit.
     Checkpoint(Box<Checkpoint>),
+    /// A page that somebody wants to see now, and that may be unknown.
+    Request(Box<Url>),
     /// A pass over everything is complete.
     EndPass(i64, Timestamp),
     /// The local disk could not store a body. The crawl ends.
@@ -57,6 +62,8 @@ pub(super) struct Recorder {
     pub(super) writer: ArchiveWriter,
     pub(super) log: CrawlLog,
     pub(super) known_urls: KnownUrls,
+    /// The followed sites.
+    pub(super) seeds: Seeds,
     pub(super) hosts: HashMap<SiteId, HostState>,
     /// Delays between fetches from one host.
     pub(super) politeness: PolitenessConfig,
@@ -65,7 +72,7 @@ pub(super) struct Recorder {
     /// Follows the analyses with the text index; `None` without analysis.
     pub(super) indexing: Option<PageFollower>,
     /// Follows the analyses with notices; `None` without rules or analysis.
-    pub(super) notifying: Option<PageFollower>,
+    pub(super) notifying: Option<PageFollower<WatchNews>>,
     /// The latest checkpoint that is not committed yet.
     pub(super) checkpoint: Option<Checkpoint>,
 }
@@ -77,6 +84,7 @@ struct Batch {
     analyses: Vec<PageAnalyses>,
     checkpoint: Option<Checkpoint>,
     ended_pass: Option<(i64, Timestamp)>,
+    requested: Vec<Url>,
     disk_failure: Option<std::io::Error>,
 }
 
@@ -90,6 +98,7 @@ impl Batch {
                 RecorderMessage::Visit(visit) => batch.visits.push(*visit),
                 RecorderMessage::Analyses(page) => batch.analyses.push(page),
                 RecorderMessage::Checkpoint(checkpoint) => batch.checkpoint = Some(*checkpoint),
+                RecorderMessage::Request(url) => batch.requested.push(*url),
                 RecorderMessage::EndPass(pass, at) => batch.ended_pass = Some((pass, at)),
                 RecorderMessage::DiskFailed(error) => batch.disk_failure = Some(error),
             }
@@ -116,6 +125,9 @@ impl Recorder {
             if let Some((pass, at)) = batch.ended_pass {
                 self.writer.commit_with(|commit| commit.end_pass(pass, at))?;
             }
+            for url in std::mem::take(&mut batch.requested) {
+                self.request(&url)?;
+            }
             if batch.is_empty() {
                 continue;
             }
@@ -130,12 +142,24 @@ impl Recorder {
         self.close()
     }
 
+    /// Adds a requested page to the frontier.
+    fn request(&mut self, url: &Url) -> anyhow::Result<()> {
+        let (seeds, known_urls) = (&self.seeds, &mut self.known_urls);
+        self.writer.commit_with(|commit| {
+            let found = put_request(commit, seeds, url)?;
+            // The page is known from now on, whatever the answer.
+            let _ = known_urls.is_wanted(&found, Timestamp::EPOCH);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
     fn record(&mut self, batch: Batch) -> CommittedVisits {
         let appended = batch.visits.into_iter().map(|visit| self.append(visit));
         let mut records = appended.collect::<anyhow::Result<Vec<_>>>()?;
         self.commit(&mut records, &batch.analyses)?;
         self.log(&records)?;
-        self.announce(&batch.analyses);
+        self.announce(&batch.analyses, &records);
         match batch.disk_failure {
             Some(error) => Err(error.into()),
             None => Ok(records),
@@ -196,10 +220,18 @@ impl Recorder {
         Ok(self.log.flush()?)
     }
 
-    /// Passes the analysed pages to the text index and the notices.
-    fn announce(&self, analyses: &[PageAnalyses]) {
+    /// Passes the analysed pages to the text index and the notices, and to these the visits that showed no page.
+    fn announce(&self, analyses: &[PageAnalyses], records: &[VisitRecord]) {
         for page in analyses.iter().map(PageAnalyses::page) {
-            self.indexing.iter().chain(&self.notifying).for_each(|follower| follower.follow(page));
+            self.indexing.iter().for_each(|indexing| indexing.follow(page));
+            self.notifying.iter().for_each(|notifying| notifying.follow(WatchNews::Analysed(page)));
+        }
+        let Some(notifying) = &self.notifying else { return };
+        for record in records.iter().filter(|record| record.target.kind == PageKind::Page) {
+            if let Some(reason) = record.unseen_reason() {
+                let (url, at) = (record.target.url.clone(), record.ended_at);
+                notifying.follow(WatchNews::Unseen { url, at, reason });
+            }
         }
     }
 
@@ -215,6 +247,19 @@ impl Recorder {
             );
         self.writer.close().and(indexed).and(notified)
     }
+}
+
+/// Adds a requested page to the frontier. A page of no followed site becomes a seed of its own in the state, which no
+/// crawl visits by itself.
+pub(super) fn put_request(commit: &mut Commit<'_>, seeds: &Seeds, url: &Url) -> anyhow::Result<Discovery> {
+    let owner = seeds.owner(url, 1, 0).filter(|number| *number != 0);
+    let seed = match owner {
+        Some(seed) => seed,
+        None => commit.seed_numbers(&[url.to_string()])?.into_iter().next().unwrap_or_default(),
+    };
+    let found = Discovery::new(url.as_str(), PageKind::Page, seed, 1);
+    commit.put_discovery(&found)?;
+    Ok(found)
 }
 
 /// Writes the changes of a visit to the state, and completes its record from the state.

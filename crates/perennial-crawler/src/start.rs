@@ -1,13 +1,13 @@
 //! Builds a crawl that continues the earlier ones.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow};
 use perennial_core::feed::polling::PublishingHistory;
 use perennial_core::rng::Rng;
-use perennial_core::schedule::{Budget, ScheduleConfig};
+use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::unbounded_channel;
@@ -17,11 +17,13 @@ use super::backfill::backfill;
 use super::budgets::{self, BudgetAccounts};
 use super::clock::Clock;
 use super::config_watcher::ConfigWatcher;
+use super::events::{CrawlEvent, EventReporter};
 use super::known_urls::KnownUrls;
 use super::page_weights::PageWeights;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
-use super::polls::FeedPolls;
-use super::recorder::Recorder;
+use super::polls::{FeedPolls, PollInterval};
+use super::publish::Publisher;
+use super::recorder::{Recorder, put_request};
 use super::visit::{ReadPermits, VisitContext, is_loopback};
 use super::websub::WebSub;
 use super::{CrawlLoop, CrawlOptions, CrawlStatus, browser, log, robots};
@@ -31,7 +33,7 @@ use perennial_archive::{Archive, ArchiveWriter, CHECKING};
 use perennial_engine::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use perennial_engine::background::PageFollower;
 use perennial_engine::learn::{self, FollowedSites};
-use perennial_engine::notify::start_notifying;
+use perennial_engine::notify::{DeliveryReport, WatchNews, start_notifying};
 use perennial_engine::search::start_indexing;
 use perennial_fetch::Client;
 
@@ -68,18 +70,27 @@ impl CrawlLoop {
                 now.to_rfc3339()
             ));
         }
-        let (seeds, pass) = prepare(&mut writer, archive, options.once && !options.feeds_only, now)?;
+        let (seeds, pass) = prepare(&mut writer, archive, options.is_pass(), now)?;
         let table = &archive.settings().crawl;
         if !table.browser_sandbox {
             warn(WITHOUT_SANDBOX);
         }
-        if !table.names_a_contact() && seeds.iter().any(|seed| !is_loopback(&seed.scope.seed)) {
+        if options.only.is_empty()
+            && !table.names_a_contact()
+            && seeds.iter().any(|seed| !is_loopback(&seed.scope.seed))
+        {
             warn(WITHOUT_CONTACT);
+        }
+        if !options.only.is_empty() {
+            writer.store_mut().write(|commit| {
+                options.only.iter().try_for_each(|url| put_request(commit, &seeds, url).map(drop))
+            })?;
         }
         let known_urls = load_frontier(&mut writer, &seeds, now, warn)?;
         let parts = CrawlBuilder { archive, table, options: &options, seeds, now };
         let policy = parts.policy(&mut writer, pass)?;
         let shared = Arc::new(parts.shared(analyst)?);
+        parts.conflicts(writer.store(), policy.followed())?.iter().for_each(|conflict| warn(conflict));
         let recorder = parts.recorder(writer, known_urls, ahead, warn)?;
         let websub = parts.websub(warn)?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
@@ -98,8 +109,11 @@ impl CrawlLoop {
             analysis,
             page_weights: PageWeights::new(archive),
             websub,
+            publisher: Publisher::new(archive, &options, now),
+            reporter: options.events.clone().map(EventReporter::new),
             watcher: ConfigWatcher::new(archive, &options.clock, &earlier),
             foreseen: None,
+            slow_hosts: HashSet::new(),
             status: CrawlStatus {
                 began: earlier.began.clone().or(Some(now.to_rfc3339())),
                 end: None,
@@ -108,6 +122,7 @@ impl CrawlLoop {
             options,
         };
         crawl.load(&recorder, now)?;
+        crawl.report_start(archive);
         let record = move || recorder.run(report_receiver, &committed_sender);
         let thread = std::thread::Builder::new().name("recorder".into()).spawn(record)?;
         Ok((crawl, thread))
@@ -120,7 +135,7 @@ impl CrawlLoop {
         }
         // A separate connection, because loading changes the crawl.
         let store = recorder.writer.archive().store()?;
-        let polls = load_polls(&store, |seed| self.policy.has_seed(seed), &self.shared.table, now)?;
+        let polls = load_polls(&store, self.policy.followed(), &self.shared.table, now)?;
         self.policy.set_polls(polls);
         if let Some(websub) = &self.websub {
             for feed in store.feeds_to_poll()? {
@@ -138,11 +153,24 @@ impl CrawlLoop {
                 }
             }
             self.policy.load(&known);
+            if let Some(reporter) = self.reporter.as_mut().filter(|_| self.policy.has_seed(known.seed)) {
+                reporter.load(&known);
+            }
         })?;
         if let Some(scheduler) = self.policy.scheduler_mut() {
             self.page_weights.rank_now(scheduler, now)?;
         }
-        self.queue_retries()
+        if self.options.only.is_empty() {
+            return self.queue_retries();
+        }
+        for url in &self.options.only {
+            let page = self.store.page(url.as_str())?.map(|page| page.id);
+            let Some(target) = page.map(|page| self.store.target(page)).transpose()?.flatten() else {
+                continue;
+            };
+            self.policy.visit_now(&target, now);
+        }
+        Ok(())
     }
 }
 
@@ -167,12 +195,12 @@ fn start_analyst(
 /// The feeds of the frontier with their publishing patterns.
 fn load_polls(
     store: &Store,
-    has_seed: impl Fn(i64) -> bool,
+    followed: &FollowedSites,
     table: &CrawlTable,
     now: Timestamp,
 ) -> anyhow::Result<FeedPolls> {
     let with_sitemaps = polls_sitemaps(table);
-    let mut followed = Vec::new();
+    let mut polled = Vec::new();
     store.each_frontier_page(|known| {
         // A sitemap that was never visited is queued like a new one.
         let is_polled = match known.kind {
@@ -180,21 +208,22 @@ fn load_polls(
             PageKind::Sitemap => with_sitemaps && known.visited.is_some(),
             PageKind::Page | PageKind::Subresource => false,
         };
-        if is_polled && has_seed(known.seed) {
-            followed.push((known.page, known.site, known.visited));
+        if is_polled && followed.has_seed(known.seed) {
+            polled.push((known.page, known.site, known.visited, known.url, known.seed));
         }
     })?;
-    let known: HashMap<PageId, StoredFeed> = match followed.is_empty() {
+    let known: HashMap<PageId, StoredFeed> = match polled.is_empty() {
         true => HashMap::new(),
         false => store.feeds_to_poll()?.into_iter().map(|feed| (feed.page, feed)).collect(),
     };
     let mut polls = FeedPolls::new(table.feed_polls);
-    for (page, site, visited) in followed {
+    for (page, site, visited, url, seed) in polled {
         let publishing = match known.get(&page) {
             Some(feed) => learn::publishing(store, feed)?,
             None => PublishingHistory::default(),
         };
-        polls.load(page, site, publishing, visited, now);
+        let interval = followed.poll_interval(&url, seed).map(PollInterval::from);
+        polls.load(page, publishing, (site, interval), visited, now);
     }
     Ok(polls)
 }
@@ -240,9 +269,13 @@ impl CrawlBuilder<'_> {
         if options.goal.is_some() {
             followed.forget_goals();
         }
+        followed.fit_to(budgets.plan());
+        if self.options.strategy == Strategy::FixedInterval {
+            followed.forget_watch_interval();
+        }
         let order = match pass {
             Some((_, started)) => VisitOrder::Once { started },
-            None if options.feeds_only => VisitOrder::Once { started: now },
+            None if options.once => VisitOrder::Once { started: now },
             None => {
                 let config = self.schedule_config(budgets.plan());
                 let mut scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
@@ -253,11 +286,22 @@ impl CrawlBuilder<'_> {
         Ok(Policy::new(self.policy_config(), order, followed, budgets, now))
     }
 
+    /// Intervals that cannot be kept. In a pass over everything there are none.
+    fn conflicts(&self, store: &Store, followed: &FollowedSites) -> anyhow::Result<Vec<String>> {
+        if self.options.once {
+            return Ok(Vec::new());
+        }
+        let delay = self.options.delay.unwrap_or(self.table.politeness.min_delay);
+        let delay = Span::from_millis(delay.as_millis() / i64::from(self.options.connections.max(1)));
+        let budget = self.options.budget.or(self.table.allowance.visits);
+        learn::conflicts(store, followed, budget, delay)
+    }
+
     fn policy_config(&self) -> PolicyConfig {
         PolicyConfig {
             max_workers: self.table.max_workers,
             connections: self.options.connections,
-            max_tries: self.table.max_tries,
+            max_tries: if self.options.only.is_empty() { self.table.max_tries } else { 1 },
             max_wait: self.table.max_wait,
             slot: self.options.slot,
             limit: self.options.limit,
@@ -265,6 +309,7 @@ impl CrawlBuilder<'_> {
             size_limit: self.options.size_limit,
             is_analysing: self.options.analyse,
             feeds_only: self.options.feeds_only,
+            only_requested: !self.options.only.is_empty(),
             polls_sitemaps: polls_sitemaps(self.table),
         }
     }
@@ -312,6 +357,7 @@ impl CrawlBuilder<'_> {
         Ok(Recorder {
             log: log::CrawlLog::open(self.archive.root()).context("cannot open crawl.log")?,
             known_urls,
+            seeds: self.seeds.clone(),
             hosts,
             politeness: match self.options.delay {
                 Some(delay) => politeness.with_fixed_delay(delay),
@@ -326,8 +372,14 @@ impl CrawlBuilder<'_> {
     }
 
     /// Starts the notices, if there are rules. If that fails, the crawl continues without them.
-    fn notifying(&self, warn: &mut impl FnMut(&str)) -> Option<PageFollower> {
-        let started = self.options.analyse.then(|| start_notifying(self.archive))?;
+    fn notifying(&self, warn: &mut impl FnMut(&str)) -> Option<PageFollower<WatchNews>> {
+        let report = self.options.events.clone().map(|events| -> DeliveryReport {
+            Arc::new(move |delivery| {
+                // Sending fails only if nobody listens any more.
+                let _ = events.send(CrawlEvent::Notice(delivery));
+            })
+        });
+        let started = self.options.analyse.then(|| start_notifying(self.archive, report))?;
         started.unwrap_or_else(|error| {
             warn(&format!("no notices are sent during this crawl: {error:#}"));
             None
@@ -337,7 +389,7 @@ impl CrawlBuilder<'_> {
     /// Subscribes to hubs if a callback URL is configured. In a time-lapse there are no hubs, because they use real
     /// time.
     fn websub(&self, warn: &mut impl FnMut(&str)) -> anyhow::Result<Option<WebSub>> {
-        let is_wanted = self.table.feeds && !self.options.feeds_only;
+        let is_wanted = self.table.feeds && !self.options.once;
         let Some(callback) = self.table.websub_callback.clone().filter(|_| is_wanted) else {
             return Ok(None);
         };
@@ -368,6 +420,7 @@ impl CrawlBuilder<'_> {
             seeds: self.seeds.clone(),
             clock: self.options.clock.clone(),
             allow_private: self.options.allow_private,
+            private_origins: Mutex::default(),
             compression: archive.settings().warc.compression(),
             browser: browser::Browser::new(table.browser_timeout, table.browser_sandbox),
             analyst,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perennial_core::schedule::ReasonContext;
 use perennial_core::time::Timestamp;
 
 use super::CrawlLoop;
@@ -25,25 +26,34 @@ pub enum CrawlEnd {
 pub struct VisitCounts {
     /// All visits.
     pub n_visits: u64,
-    /// Visits with changed or first content.
+    /// First captures.
+    pub n_new: u64,
+    /// Visits with changed content.
     pub n_changed: u64,
     /// Visits with the same content.
     pub n_unchanged: u64,
     pub n_failed: u64,
-    /// Visits of URLs that are gone or may not be fetched.
+    /// Visits of pages that are gone.
     pub n_gone: u64,
+    /// Visits of URLs that never had a page.
+    pub n_missing: u64,
+    /// Visits that robots.txt or the page forbids.
+    pub n_refused: u64,
     /// Visits that were redirected.
     pub n_redirected: u64,
 }
 
 impl VisitCounts {
-    fn count(&mut self, ending: VisitEnding) {
+    pub(super) fn count(&mut self, ending: VisitEnding) {
         self.n_visits += 1;
         *match ending {
+            VisitEnding::New => &mut self.n_new,
             VisitEnding::Changed => &mut self.n_changed,
             VisitEnding::Unchanged => &mut self.n_unchanged,
             VisitEnding::Failed => &mut self.n_failed,
             VisitEnding::Gone => &mut self.n_gone,
+            VisitEnding::Missing => &mut self.n_missing,
+            VisitEnding::Refused => &mut self.n_refused,
             VisitEnding::Redirected => &mut self.n_redirected,
         } += 1;
     }
@@ -54,8 +64,8 @@ impl VisitCounts {
 pub struct ExpectedVisit {
     pub at: Timestamp,
     pub url: String,
-    /// When the page usually changes, if some hours or days stand out.
-    pub habit: Option<String>,
+    /// Why it is visited, in words.
+    pub reason: String,
 }
 
 /// The counts of a crawl so far.
@@ -63,8 +73,6 @@ pub struct ExpectedVisit {
 pub struct CrawlStatus {
     /// Why it ended; none while it runs.
     pub end: Option<CrawlEnd>,
-    /// Finished visits, including subresources and sitemaps.
-    pub n_fetched: u64,
     /// Finished visits of pages.
     pub n_pages: u64,
     pub pages: VisitCounts,
@@ -74,16 +82,9 @@ pub struct CrawlStatus {
     pub feeds: VisitCounts,
     /// New feed items.
     pub n_items: u64,
-    /// Visits with changed or first content.
-    pub n_changed: u64,
-    /// Visits with the same content.
-    pub n_unchanged: u64,
-    /// Failed visits.
-    pub n_failed: u64,
-    /// Visits of pages that are gone or may not be fetched.
-    pub n_gone: u64,
-    /// Those that were redirected.
-    pub n_redirected: u64,
+    /// All visits by their result.
+    #[serde(flatten)]
+    pub all: VisitCounts,
     /// Pages given up because their host did not respond.
     pub n_given_up: u64,
     /// Documents that were only partly read, because their content coding is broken or a bomb. Their records are
@@ -113,15 +114,11 @@ pub struct CrawlStatus {
     pub errors: BTreeMap<&'static str, u64>,
     /// Errors by host, for the first thousand hosts.
     pub errors_by_host: BTreeMap<String, u64>,
-    /// The latest event.
-    #[serde(skip)]
-    pub last: String,
 }
 
 impl CrawlLoop {
     pub(super) fn count(&mut self, record: &VisitRecord) {
         let status = &mut self.status;
-        status.n_fetched += 1;
         status.n_pages += u64::from(record.target.kind == PageKind::Page);
         let endings = match record.target.kind {
             PageKind::Page => &mut status.pages,
@@ -131,13 +128,7 @@ impl CrawlLoop {
         endings.count(record.ending());
         status.n_unread += u64::from(record.is_unread());
         status.n_items += record.poll.as_ref().map_or(0, |poll| poll.n_new as u64);
-        let both =
-            |of: fn(&VisitCounts) -> u64| of(&status.pages) + of(&status.subresources) + of(&status.feeds);
-        status.n_changed = both(|endings| endings.n_changed);
-        status.n_unchanged = both(|endings| endings.n_unchanged);
-        status.n_failed = both(|endings| endings.n_failed);
-        status.n_gone = both(|endings| endings.n_gone);
-        status.n_redirected = both(|endings| endings.n_redirected);
+        status.all.count(record.ending());
         status.body_bytes += record.body_bytes();
         status.stored_bytes += record.stored_bytes();
         if let Some(error) = record.error() {
@@ -173,7 +164,10 @@ impl CrawlLoop {
             let visit = self.policy.next_visit(self.now());
             let awaited = visit.and_then(|(at, ranked)| {
                 let url = self.store.page_url(ranked.page).ok()?;
-                Some(ExpectedVisit { at, url, habit: ranked.habit() })
+                let (habit, context) =
+                    (ranked.habit(), ReasonContext { url: &url, ..ReasonContext::default() });
+                let reason = ranked.reason.describe(&ReasonContext { habit: habit.as_deref(), ..context });
+                Some(ExpectedVisit { at, reason, url })
             });
             self.foreseen = Some((wakeup, awaited));
         }

@@ -2,12 +2,14 @@
 //!
 //! Each visit is a separate task that writes nothing. The recorder makes its [`VisitRecord`] durable.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use perennial_core::http::politeness::HostState;
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::http::robots::Robots;
 use perennial_core::time::Timestamp;
+use perennial_core::url::canonical;
 use perennial_warc::Compression;
 use perennial_warc::payload::{DecodingLimits, IncompleteCause, Payload, decode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -64,6 +66,8 @@ pub(super) struct VisitContext {
     pub(super) table: CrawlTable,
     pub(super) clock: Clock,
     pub(super) allow_private: bool,
+    /// Origins of requested pages that may be private.
+    pub(super) private_origins: Mutex<HashSet<String>>,
     pub(super) compression: Compression,
     /// Renders pages that are empty without scripts.
     pub(super) browser: Browser,
@@ -188,7 +192,11 @@ impl VisitTask<'_> {
     /// redirects or links to, or other services of its host.
     fn allows_private(&self, url: &Url) -> bool {
         let is_of_seed = |seed: &Seed| seed.allow_private && seed.scope.seed.origin() == url.origin();
-        self.shared.allow_private || self.seed().is_some_and(is_of_seed)
+        let is_granted = || {
+            let granted = self.shared.private_origins.lock();
+            granted.is_ok_and(|granted| granted.contains(&canonical::origin(url)))
+        };
+        self.shared.allow_private || is_granted() || self.seed().is_some_and(is_of_seed)
     }
 
     /// Renders the page in a browser if the site's settings require it or the page is empty without scripts.

@@ -26,33 +26,33 @@ pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> std::thread::Result<T> {
     })
 }
 
-/// A thread that follows the analyses of a crawl: the text index and the notices each have one. If the program is killed, the next
+/// A thread that follows a crawl: the text index and the notices each have one. If the program is killed, the next
 /// start catches up with the pages that were not processed.
-pub struct PageFollower {
-    pages: Sender<PageId>,
+pub struct PageFollower<M = PageId> {
+    messages: Sender<M>,
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
-impl PageFollower {
-    /// Starts the thread. `work` receives pages until the crawl is over.
+impl<M: Send + 'static> PageFollower<M> {
+    /// Starts the thread. `work` receives messages until the crawl is over.
     pub(crate) fn start(
         name: &str,
-        work: impl FnOnce(&Receiver<PageId>) -> anyhow::Result<()> + Send + 'static,
-    ) -> anyhow::Result<PageFollower> {
-        let (pages, receiver) = channel();
+        work: impl FnOnce(&Receiver<M>) -> anyhow::Result<()> + Send + 'static,
+    ) -> anyhow::Result<PageFollower<M>> {
+        let (messages, receiver) = channel();
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&receiver))?;
-        Ok(PageFollower { pages, thread })
+        Ok(PageFollower { messages, thread })
     }
 
-    /// Passes on a page whose new analyses were committed.
-    pub fn follow(&self, page: PageId) {
+    /// Passes on what was committed: usually a page with new analyses.
+    pub fn follow(&self, message: M) {
         // Sending fails only if the thread ended with an error, which `finish` returns.
-        let _ = self.pages.send(page);
+        let _ = self.messages.send(message);
     }
 
     /// Waits until all pages are processed. Notices may stay unsent.
     pub fn finish(self) -> anyhow::Result<()> {
-        drop(self.pages);
+        drop(self.messages);
         join(self.thread)
     }
 }

@@ -7,6 +7,7 @@
 //! | [`background`] | runs threads beside the crawl |
 //! | [`analyse`] | finds visible content, changes and importance of each capture, and stores them |
 //! | [`admin`] | edits perennial.toml for an admin and keeps the audit log |
+//! | [`reach`] | checks URLs before they are followed |
 //! | [`search`] | indexes the text of pages with the time it was there, and answers queries |
 //! | [`changes`] | finds the changes that match a query |
 //! | [`notify`] | makes notices of changes by the user's rules, and sends each at least once and in order |
@@ -20,6 +21,8 @@ pub mod background;
 pub mod analyse;
 
 pub mod admin;
+
+pub mod reach;
 
 pub mod search;
 

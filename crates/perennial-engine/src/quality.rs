@@ -48,7 +48,7 @@ pub struct SiteQuality {
     pub by_page: [f64; 3],
     /// Like `pooled`, with equal weight for every version.
     pub count: CompletenessEstimate,
-    /// SnapshotCoherence of the versions closest to the requested instant.
+    /// Coherence of the versions closest to the requested instant.
     pub coherence: CoherenceEstimate,
 }
 
@@ -67,7 +67,7 @@ impl SiteQuality {
 #[derive(Clone, Debug)]
 pub struct ArchiveQuality {
     pub sites: Vec<SiteQuality>,
-    /// Completeness over all pages of all sites. SnapshotCoherence is the mean over sites (Definition 5.24).
+    /// Completeness over all pages of all sites. Coherence is the mean over sites (Definition 5.24).
     pub all: SiteQuality,
 }
 

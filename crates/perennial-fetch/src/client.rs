@@ -70,6 +70,14 @@ impl Client {
         Ok(Client { tls: connect::tls(&connect::read_roots(pem_file)?), ..self })
     }
 
+    /// The permitted addresses of a URL's host. A proxy resolves names itself.
+    pub async fn resolve(&self, url: &Url, allow_private: bool) -> Result<Vec<SocketAddr>, FetchError> {
+        match self.proxy {
+            None => self.resolver.resolve(url, allow_private, self.limits.connect_timeout).await,
+            Some(_) => guard_literal(url, allow_private).map(|()| Vec::new()),
+        }
+    }
+
     /// Makes one exchange, within the limits.
     pub async fn fetch(&self, request: &FetchRequest<'_>) -> Result<FetchedResponse, FetchError> {
         self.fetch_up_to(request, self.limits.max_body_bytes).await
@@ -144,8 +152,7 @@ impl Client {
 
     async fn connect(&self, request: &FetchRequest<'_>) -> Result<HttpConnection, FetchError> {
         let Some(proxy) = &self.proxy else {
-            let timeout = self.limits.connect_timeout;
-            let addresses = self.resolver.resolve(request.url, request.allow_private, timeout).await?;
+            let addresses = self.resolve(request.url, request.allow_private).await?;
             let (stream, address) = connect::open(request.url, &addresses, &self.tls, &self.limits).await?;
             return Ok(HttpConnection { stream, address: Some(address), idle_since: None });
         };

@@ -107,9 +107,9 @@ pub enum FetchError {
         kind: AddressKind,
     },
     /// The name has no address.
-    #[error("{host} cannot be resolved: {reason}")]
+    #[error("{host} cannot be resolved: {reason}; check its spelling and this machine's network")]
     Dns { host: String, reason: String },
-    #[error("cannot connect to {address}: {reason}")]
+    #[error("cannot connect to {address}: {reason}; check the port and this machine's network")]
     Connect {
         /// The last address tried.
         address: String,

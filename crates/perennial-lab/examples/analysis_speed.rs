@@ -139,5 +139,10 @@ fn beside(wanted: &str, page: &Path) -> Option<CapturedResource> {
     let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
     let body = std::fs::read(page.parent()?.join(name)).ok()?;
     let content_type = if name.ends_with(".css") { "text/css" } else { "" };
-    Some(CapturedResource { status: 200, content_type: content_type.to_string(), body })
+    Some(CapturedResource {
+        status: 200,
+        content_type: content_type.to_string(),
+        body,
+        ..CapturedResource::default()
+    })
 }

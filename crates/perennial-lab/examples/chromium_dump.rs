@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             status: 200,
             content_type: kind.into(),
             body: std::fs::read(path.with_file_name(name)).ok()?,
+            ..CapturedResource::default()
         })
     };
     let mut chromium = Chromium::new(BrowserOptions::default());

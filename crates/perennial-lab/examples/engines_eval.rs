@@ -155,5 +155,10 @@ fn beside(wanted: &str, page: &Path) -> Option<CapturedResource> {
         return None;
     }
     let content_type = if name.ends_with(".css") { "text/css" } else { "" };
-    Some(CapturedResource { status: 200, content_type: content_type.into(), body: std::fs::read(path).ok()? })
+    Some(CapturedResource {
+        status: 200,
+        content_type: content_type.into(),
+        body: std::fs::read(path).ok()?,
+        ..CapturedResource::default()
+    })
 }

@@ -42,7 +42,7 @@ fn find(wanted: &str, page: &Path, styles: &[PathBuf]) -> Option<CapturedResourc
     let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
     let given = styles.iter().find(|path| path.file_name().is_some_and(|own| own == name)).cloned();
     let body = std::fs::read(given.unwrap_or_else(|| page.with_file_name(name))).ok()?;
-    Some(CapturedResource { status: 200, content_type: String::new(), body })
+    Some(CapturedResource { status: 200, content_type: String::new(), body, ..CapturedResource::default() })
 }
 
 fn print(layout: &Layout) {

@@ -121,8 +121,7 @@ fn visible_texts(layout: &Layout) -> Vec<usize> {
     for (index, node) in layout.nodes.iter().enumerate() {
         let is_hidden_above = node.parent.is_some_and(|parent| is_hidden[parent as usize]);
         let hides = (!node.is_text() && node.display == Display::None)
-            || matches!(&*node.tag, "title" | "desc" | "option" | "metadata")
-            || node.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+            || matches!(&*node.tag, "title" | "desc" | "option" | "metadata");
         is_hidden.push(is_hidden_above || hides);
         let rect = &node.rect;
         let is_in_sight = rect.w > 0.0 && rect.h > 0.0 && rect.right() > 0.0 && rect.bottom() > 0.0;
@@ -159,5 +158,10 @@ fn beside(wanted: &str, page: &Path) -> Option<CapturedResource> {
     if name.is_empty() || path == page {
         return None;
     }
-    Some(CapturedResource { status: 200, content_type: String::new(), body: std::fs::read(path).ok()? })
+    Some(CapturedResource {
+        status: 200,
+        content_type: String::new(),
+        body: std::fs::read(path).ok()?,
+        ..CapturedResource::default()
+    })
 }

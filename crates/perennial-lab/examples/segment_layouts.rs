@@ -94,6 +94,7 @@ fn read_layout(path: &Path) -> Option<Layout<'static>> {
         engine: head["engine"].as_str()?.to_string(),
         width: number(&head["width"]),
         height: number(&head["height"]),
+        is_unstyled: false,
         nodes: lines.map_while(|line| line.as_ref().map(read_node)).collect(),
     })
 }
@@ -127,5 +128,6 @@ fn read_node(value: &Value) -> LayoutNode<'static> {
         },
         is_fixed: value["is_fixed"].as_bool().unwrap_or(false),
         is_visible: value["is_visible"].as_bool().unwrap_or(true),
+        is_collapsed: value["is_collapsed"].as_bool().unwrap_or(false),
     }
 }

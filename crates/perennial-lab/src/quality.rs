@@ -219,12 +219,12 @@ pub fn timeliness(pages: &[PageRecord<'_>], query: Timestamp) -> Timeliness {
     Timeliness { freshness: ratio(fresh, weight), blur }
 }
 
-/// SnapshotCoherence of an archive at an instant: the coherence of each site's closest versions, as the mean over sites.
+/// The coherence of an archive at an instant: the coherence of each site's closest versions, as the mean over sites.
 pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> SnapshotCoherence {
     mean_coherence(pages, query, |_| true)
 }
 
-/// SnapshotCoherence without the versions before the first known change. Each of them weighs as much as the whole page, and all
+/// Coherence without the versions before the first known change. Each of them weighs as much as the whole page, and all
 /// of them are valid together. They would hide the effect of a strategy in the first days.
 pub fn archive_coherence_of_changed(pages: &[PageRecord<'_>], query: Timestamp) -> SnapshotCoherence {
     mean_coherence(pages, query, |version| version.since > Timestamp::from_millis(i64::MIN))

@@ -116,7 +116,12 @@ mod tests {
     fn an_image_that_was_captured_keeps_its_own_size() {
         let lookup = |_: &str| {
             let body = b"<svg xmlns='http://www.w3.org/2000/svg' width='70' height='30'></svg>".to_vec();
-            Some(CapturedResource { status: 200, content_type: "image/svg+xml".into(), body })
+            Some(CapturedResource {
+                status: 200,
+                content_type: "image/svg+xml".into(),
+                body,
+                ..CapturedResource::default()
+            })
         };
         let layout = LayoutEngine::new().layout(
             "<img src=i.svg alt='Long words about it'>",

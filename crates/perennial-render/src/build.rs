@@ -3,6 +3,7 @@
 //! - Unresolvable `href` and `src` attributes, which would make it panic, are left out.
 //! - Print and alternate stylesheets, which it would apply to the screen, are left out or wrapped in `@media`.
 //! - Spans are capped, because 10,000 columns cost memory each.
+//! - A closed `<details>` is opened, because its content belongs to the page.
 //! - A vector graphic is a box with a size. Its contents are not part of the page's text.
 
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use blitz_dom::{Attribute, BaseDocument, DocumentMutator, NodeId, QualName};
 use html5ever::ns;
 use url::Url;
 
+use crate::collapsed::{Collapsible, is_closed_details};
 use crate::dom::{Dom, DomKind, DomNode};
-use crate::engine::NodeMap;
+use crate::engine::{NodeMap, PageStyles};
 use crate::mentions::Mentions;
 use crate::resource::svg_intrinsic_size;
 
@@ -25,13 +27,21 @@ pub(crate) struct DocumentBuilder<'a> {
     base: &'a Url,
     built: NodeMap,
     mentions: &'a mut Mentions,
+    collapsible: &'a Collapsible,
+    styles: PageStyles,
     svgs: Vec<(NodeId, (u32, u32))>,
 }
 
 impl<'a> DocumentBuilder<'a> {
-    pub(crate) fn new(dom: &'a Dom, base: &'a Url, mentions: &'a mut Mentions) -> DocumentBuilder<'a> {
+    pub(crate) fn new(
+        dom: &'a Dom,
+        base: &'a Url,
+        mentions: &'a mut Mentions,
+        collapsible: &'a Collapsible,
+        styles: PageStyles,
+    ) -> DocumentBuilder<'a> {
         let built = NodeMap { ids: vec![None; dom.nodes.len()] };
-        DocumentBuilder { dom, base, built, mentions, svgs: Vec::new() }
+        DocumentBuilder { dom, base, built, mentions, collapsible, styles, svgs: Vec::new() }
     }
 
     /// Creates the nodes in document order, because the engine orders stylesheets by creation.
@@ -78,12 +88,24 @@ impl<'a> DocumentBuilder<'a> {
         }
         if name.ns == ns!(html) {
             match &*name.local {
+                "style" | "link" if self.styles == PageStyles::Ignored => return None,
                 "style" => return self.style(mutator, index),
                 "link" => return self.stylesheet(mutator, node),
                 _ => {}
             }
         }
-        let attributes = attributes.iter().filter_map(|attribute| self.attribute(node, attribute)).collect();
+        let is_collapsible = self.collapsible.is_root(index);
+        let is_kept = |attribute: &&html5ever::Attribute| match &*attribute.name.local {
+            "hidden" => !is_collapsible,
+            "style" => self.styles == PageStyles::Used,
+            _ => true,
+        };
+        let kept = attributes.iter().filter(is_kept);
+        let mut attributes: Vec<Attribute> =
+            kept.filter_map(|attribute| self.attribute(node, attribute)).collect();
+        if is_closed_details(node) {
+            attributes.push(Attribute { name: html_name("open"), value: String::new() });
+        }
         let id = mutator.create_element(name.clone(), attributes);
         if &*name.local == "svg" {
             let size = svg_intrinsic_size(

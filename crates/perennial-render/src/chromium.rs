@@ -427,11 +427,12 @@ impl<'a> BrowserTab<'a> {
             return self.post(session, "Fetch.failRequest", refusal);
         };
         self.n_answer_bytes += captured.body.len();
-        let headers = json!([
-            {"name": "Content-Type", "value": captured.content_type},
+        let mut headers = vec![
+            json!({"name": "Content-Type", "value": captured.content_type}),
             // Fonts and modules of other hosts need this header. Their hosts granted it when they were captured.
-            {"name": "Access-Control-Allow-Origin", "value": "*"}
-        ]);
+            json!({"name": "Access-Control-Allow-Origin", "value": "*"}),
+        ];
+        headers.extend(captured.location.map(|target| json!({"name": "Location", "value": target})));
         let status = if captured.status == 0 { 200 } else { captured.status };
         let body = BASE64.encode(&captured.body);
         let answer =
@@ -492,10 +493,15 @@ fn document(page: &BrowserPage<'_>) -> CapturedResource {
         status: 200,
         content_type: "text/html; charset=utf-8".into(),
         body: page.html.as_bytes().to_vec(),
+        ..CapturedResource::default()
     }
 }
 
 fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
+    // A form or a call changes something at its server, and the answer is another one than to a GET.
+    if !matches!(request["request"]["method"].as_str(), None | Some("GET" | "HEAD")) {
+        return None;
+    }
     let url = request["request"]["url"].as_str()?;
     let url = url.split('#').next().unwrap_or(url);
     if url.len() > MAX_URL_BYTES || Instant::now() >= deadline {

@@ -13,6 +13,7 @@ use style::properties::generated::longhands::visibility::computed_value::T as Vi
 use style::values::computed::Overflow;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
 
+use crate::collapsed::Collapsible;
 use crate::dom::{Dom, DomKind};
 use crate::engine::{ENGINE, NodeMap};
 use crate::lines;
@@ -21,14 +22,19 @@ use crate::scope::{self, Position, StyleCues, VisibilityScope};
 /// Ancestors of a text that are searched for a box.
 const MAX_STEPS: usize = 64;
 
+/// The cues of an element that hides nothing.
+const SHOWN: StyleCues =
+    StyleCues { position: Position::Static, is_transparent: false, is_cutting: false, is_visible: true };
+
 /// Marks nodes that are not in the output.
 const OMITTED: u32 = u32::MAX;
 
-pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &NodeMap) -> Boxes {
+pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &NodeMap, collapsible: &Collapsible) -> Boxes {
     let mut places = BoxPositions { document, known: ByNode::default() };
     let text_rects = lines::text_rects(document, &mut places);
     let mut extract = BoxExtractor {
         dom,
+        collapsible,
         places,
         text_rects,
         output_index: vec![OMITTED; dom.nodes.len()],
@@ -120,6 +126,7 @@ fn offset(node: &Node) -> (f32, f32) {
 
 struct BoxExtractor<'a> {
     dom: &'a Dom,
+    collapsible: &'a Collapsible,
     places: BoxPositions<'a>,
     text_rects: ByNode<Rect>,
     /// Index in `nodes` by index in the page.
@@ -177,6 +184,7 @@ impl BoxExtractor<'_> {
             display: Display::Inline,
             is_fixed: sight.is_fixed,
             is_visible: sight.is_visible,
+            is_collapsed: above.is_collapsed || self.collapsible.is_closed(source),
             ..NodeBox::default()
         };
         self.push(own, scope, false);
@@ -204,7 +212,6 @@ impl BoxExtractor<'_> {
     }
 
     fn visit_element(&mut self, index: u32, parent: Option<u32>, node: &Node) {
-        let source = &self.dom.nodes[index as usize];
         let above = parent.map(|parent| self.scopes[parent as usize]).unwrap_or_default();
         let styles = node.primary_styles().filter(|styles| display(styles) != Display::None);
         let Some(styles) = styles else { return self.hide(index, parent) };
@@ -216,9 +223,16 @@ impl BoxExtractor<'_> {
             own.rect = Rect { x, y, w: size.width, h: size.height };
         }
         paint(&mut own, &styles);
-        let is_kept_from_readers = source.attribute("aria-hidden") == Some("true");
-        let cues = StyleCues { is_kept_from_readers, ..cues(&styles) };
-        let (scope, sight) = above.enter((!is_boxless).then_some(&own.rect), cues);
+        let rect = (!is_boxless).then_some(own.rect);
+        let (mut scope, mut sight) = above.enter(rect.as_ref(), cues(&styles));
+        let is_in_collapsed = parent.is_some_and(|parent| self.nodes[parent as usize].is_collapsed);
+        own.is_collapsed = is_in_collapsed || self.collapsible.is_closed(index);
+        // A part without height, or a transparent one, is one click away too.
+        if self.collapsible.is_root(index) && scope.is_closed_within(&above) {
+            (scope, sight) =
+                above.enter(rect.as_ref(), StyleCues { position: cues(&styles).position, ..SHOWN });
+            own.is_collapsed = true;
+        }
         (own.is_fixed, own.is_visible) = (sight.is_fixed, sight.is_visible);
         self.push(own, scope, is_boxless);
     }
@@ -235,7 +249,7 @@ impl BoxExtractor<'_> {
         self.nodes.iter_mut().for_each(|node| scope::hide_off_page(&node.rect, &mut node.is_visible));
         let seen = self.nodes.iter().filter(|node| node.is_visible);
         let (width, height) = scope::extent(seen.map(|node| &node.rect));
-        Boxes { engine: ENGINE.to_string(), width, height, nodes: self.nodes }
+        Boxes { engine: ENGINE.to_string(), width, height, is_unstyled: false, nodes: self.nodes }
     }
 }
 
@@ -327,6 +341,5 @@ fn cues(styles: &ComputedValues) -> StyleCues {
         is_cutting: styles.clone_overflow_x() != Overflow::Visible
             || styles.clone_overflow_y() != Overflow::Visible,
         is_visible: styles.clone_visibility() == Visibility::Visible,
-        is_kept_from_readers: false,
     }
 }

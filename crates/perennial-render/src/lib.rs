@@ -19,6 +19,7 @@ pub mod parsed;
 
 mod alternative;
 mod build;
+mod collapsed;
 mod extract;
 mod fonts;
 mod lines;

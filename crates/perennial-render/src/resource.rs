@@ -12,6 +12,8 @@ pub struct CapturedResource {
     pub content_type: String,
     /// The decoded body.
     pub body: Vec<u8>,
+    /// The target of a redirect, for a browser, which follows it itself.
+    pub location: Option<String>,
 }
 
 /// Finds a captured resource by its absolute URL.
@@ -75,7 +77,12 @@ fn data_url(rest: &str) -> Option<CapturedResource> {
         }
         None => (head, bytes),
     };
-    Some(CapturedResource { status: 200, content_type: content_type.to_string(), body })
+    Some(CapturedResource {
+        status: 200,
+        content_type: content_type.to_string(),
+        body,
+        ..CapturedResource::default()
+    })
 }
 
 fn percent_decode(text: &str) -> Vec<u8> {
@@ -214,7 +221,12 @@ mod tests {
     #[test]
     fn errors_of_the_server_are_absent() {
         let page = |_: &str| {
-            Some(CapturedResource { status: 404, content_type: "text/html".into(), body: b"<p>".into() })
+            Some(CapturedResource {
+                status: 404,
+                content_type: "text/html".into(),
+                body: b"<p>".into(),
+                ..CapturedResource::default()
+            })
         };
         assert_eq!(subresource("http://x/a.css", page), Subresource::Absent);
     }

@@ -29,8 +29,6 @@ pub(crate) struct StyleCues {
     pub(crate) is_cutting: bool,
     /// `visibility: visible`, which is inherited.
     pub(crate) is_visible: bool,
-    /// `aria-hidden="true"`.
-    pub(crate) is_kept_from_readers: bool,
 }
 
 /// The state that a node passes to its descendants.
@@ -59,7 +57,7 @@ impl VisibilityScope {
         let is_absolute = matches!(cues.position, Position::Absolute | Position::Fixed);
         let is_cut_above = if is_absolute { self.is_cut_by_positioned } else { self.is_cut };
         let below = VisibilityScope {
-            is_hidden: self.is_hidden || cues.is_transparent || cues.is_kept_from_readers,
+            is_hidden: self.is_hidden || cues.is_transparent,
             is_cut: is_cut_above || is_cutting,
             is_cut_by_positioned: self.is_cut_by_positioned
                 || (is_cutting && cues.position != Position::Static),
@@ -67,6 +65,11 @@ impl VisibilityScope {
         };
         let is_visible = !below.is_hidden && cues.is_visible && !below.is_cut;
         (below, Sight { is_fixed: below.is_fixed, is_visible })
+    }
+
+    /// Whether everything below is hidden by the element itself, not by one above.
+    pub(crate) fn is_closed_within(&self, above: &VisibilityScope) -> bool {
+        (self.is_hidden && !above.is_hidden) || (self.is_cut && !above.is_cut)
     }
 
     /// The visibility of a text below a node with this scope.

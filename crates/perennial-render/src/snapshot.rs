@@ -52,7 +52,7 @@ pub fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static>
     nodes.iter_mut().for_each(|node| scope::hide_off_page(&node.rect, &mut node.is_visible));
     let seen = nodes.iter().filter(|node| node.is_visible);
     let (width, height) = scope::extent(seen.map(|node| &node.rect));
-    Layout { base_url, engine: engine.to_string(), width, height, nodes }
+    Layout { base_url, engine: engine.to_string(), width, height, is_unstyled: false, nodes }
 }
 
 struct SnapshotColumns<'a> {
@@ -206,7 +206,6 @@ impl<'a> SnapshotReader<'a> {
             is_transparent: style(2) == "0",
             is_cutting: style(9) != "visible" || style(10) != "visible",
             is_visible: style(1) == "visible",
-            is_kept_from_readers: own.attribute("aria-hidden") == Some("true"),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A frame is its length (4 bytes, little endian), its kind (1 byte) and its fields: numbers as LEB128, floats as 4
 //! bytes, texts with their length before them. A page is sent as the nodes that the engine needs, with each name
-//! written once. Its boxes return without text. Frames are never stored, because both ends must be the same program.
+//! written once. The response contains its boxes without text. Frames are never stored, because both ends must be the same program.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -254,6 +254,7 @@ fn put_boxes(out: &mut Vec<u8>, boxes: &Boxes) {
     put_text(out, &boxes.engine);
     put_float(out, boxes.width);
     put_float(out, boxes.height);
+    out.push(u8::from(boxes.is_unstyled));
     put_number(out, boxes.nodes.len() as u64);
     for node in &boxes.nodes {
         put_node(out, node);
@@ -277,7 +278,7 @@ fn put_node(out: &mut Vec<u8>, node: &NodeBox) {
         Display::FlexOrGrid => 3,
         Display::Table => 4,
     };
-    let flags = [node.has_background_image, node.is_fixed, node.is_visible];
+    let flags = [node.is_collapsed, node.has_background_image, node.is_fixed, node.is_visible];
     out.push(flags.iter().fold(display, |packed, &flag| packed << 1 | u8::from(flag)));
 }
 
@@ -401,13 +402,14 @@ impl FieldReader<'_> {
 
     fn boxes(&mut self) -> Result<Boxes, WireError> {
         let (engine, width, height) = (self.text()?, self.float()?, self.float()?);
+        let is_unstyled = self.byte()? != 0;
         let n_nodes = self.number()? as usize;
         // A node has more than 30 bytes, so a higher count is invalid.
         let mut nodes = Vec::with_capacity(n_nodes.min((self.bytes.len() - self.at) / 30 + 1));
         for index in 0..n_nodes {
             nodes.push(self.node(index)?);
         }
-        Ok(Boxes { engine, width, height, nodes })
+        Ok(Boxes { engine, width, height, is_unstyled, nodes })
     }
 
     fn node(&mut self, index: usize) -> Result<NodeBox, WireError> {
@@ -418,7 +420,7 @@ impl FieldReader<'_> {
         let font_weight = self.number()? as u16;
         let (color, background) = (self.rgba()?, self.rgba()?);
         let packed = self.byte()?;
-        let display = match packed >> 3 {
+        let display = match packed >> 4 {
             0 => Display::None,
             1 => Display::Inline,
             2 => Display::Block,
@@ -438,6 +440,7 @@ impl FieldReader<'_> {
             display,
             is_fixed: packed & 2 != 0,
             is_visible: packed & 1 != 0,
+            is_collapsed: packed & 8 != 0,
         })
     }
 }
@@ -476,9 +479,11 @@ mod tests {
                 [source as usize],
             is_fixed: source == 2,
             is_visible: source != 0,
+            is_collapsed: source == 3,
             ..NodeBox::default()
         };
-        Boxes { engine: "e".into(), width: 3.0, height: 9.0, nodes: (0..5).map(node).collect() }
+        let nodes = (0..5).map(node).collect();
+        Boxes { engine: "e".into(), width: 3.0, height: 9.0, is_unstyled: true, nodes }
     }
 
     #[test]

@@ -35,19 +35,20 @@ fn dawdle(time: Duration) {
 #[test]
 fn both_engines_see_the_same_words_in_the_same_order() {
     let html = "<link rel=stylesheet href=/s.css><body><nav>Menu one</nav><main><h1>Title</h1><p>Body <b>bold</b> text</main>\
-        <div class=gone>never</div><div style='position:absolute;left:-9999px'>off page</div><p aria-hidden=true>hidden";
+        <div class=gone>never</div><div style='position:absolute;left:-9999px'>off page</div><p aria-hidden=true>silent";
     let lookup = |url: &str| {
         assert_eq!(url.split('/').nth(2), Some("a.example"), "nothing else is requested");
         (url == "http://a.example/s.css").then(|| CapturedResource {
             status: 200,
             content_type: "text/css".into(),
             body: b"nav{float:left;width:200px} main{margin-left:220px} .gone{display:none}".to_vec(),
+            ..CapturedResource::default()
         })
     };
     let seen = chromium().layout(&page(html), &|url, _| lookup(url)).expect("Chromium lays the page out");
     let own = LayoutEngine::new().layout(html, "http://a.example/", &lookup);
     assert_eq!(words(&seen.layout), words(&own));
-    assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text"]);
+    assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text", "silent"]);
     let x_of =
         |layout: &Layout, tag: &str| layout.nodes.iter().find(|node| node.tag == tag).expect("there").rect.x;
     assert!((x_of(&seen.layout, "main") - x_of(&own, "main")).abs() < 2.0);
@@ -154,7 +155,12 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
                 return None;
             }
         };
-        Some(CapturedResource { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
+        Some(CapturedResource {
+            status: 200,
+            content_type: kind.into(),
+            body: body.as_bytes().to_vec(),
+            ..CapturedResource::default()
+        })
     };
     let requested = std::sync::Mutex::new(Vec::new());
     let noting = |url: &str, deadline| {

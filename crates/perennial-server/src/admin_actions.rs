@@ -18,8 +18,19 @@ use perennial_engine::admin::{AdminAction, perform};
 /// The longest path to return to.
 const MAX_BACK: usize = 4096;
 /// The fields that JSON may contain.
-const FIELDS: [&str; 9] =
-    ["act", "url", "scope", "weight", "budget", "bytes_per_day", "goal", "selector", "importance"];
+const FIELDS: [&str; 11] = [
+    "act",
+    "url",
+    "scope",
+    "weight",
+    "budget",
+    "bytes_per_day",
+    "goal",
+    "every",
+    "hours",
+    "selector",
+    "importance",
+];
 
 /// An action that a program requests with JSON.
 pub fn perform_for_program(request: &Request<'_>) -> Result<Response<Body>, Problem> {

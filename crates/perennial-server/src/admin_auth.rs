@@ -5,25 +5,21 @@
 //! ports. So an action also needs an `Origin` and a `Sec-Fetch-Site` of our own pages, and a form token that only our pages can
 //! read (docs/decisions/0048-admin-actions.md).
 
-use std::fs;
-use std::io::Read;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use data_encoding::HEXLOWER;
 use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 use sha2::{Digest, Sha256};
 
-use super::guard::{self, FailedAttempts};
+use super::guard;
 use super::problem::Problem;
 
 /// A session ends if it is not used for so long.
 const SESSION_LIFE: Duration = Duration::from_secs(12 * 3600);
 /// Sessions at a time; the least recently used one is dropped.
 const MAX_SESSIONS: usize = 32;
-const SECRET_BYTES: usize = 24;
 
 /// The admin's credentials and sessions.
 #[derive(Debug)]
@@ -33,9 +29,10 @@ pub struct AdminAuth {
     /// The digest of the key, until it is used.
     key: Mutex<Option<[u8; 32]>>,
     sessions: Mutex<Vec<Session>>,
-    failed_attempts: FailedAttempts,
     /// Contains the port, because cookies ignore ports.
     cookie: String,
+    /// The main origin.
+    origin: String,
 }
 
 #[derive(Debug)]
@@ -46,21 +43,21 @@ struct Session {
 
 impl AdminAuth {
     /// Uses the given token, if any, and makes a key for the first session.
-    pub fn new(token: Option<&str>, port: u16) -> anyhow::Result<(AdminAuth, String)> {
-        let key = secret()?;
+    pub fn new(token: Option<&str>, main_origin: &str) -> anyhow::Result<(AdminAuth, String)> {
+        let key = guard::secret()?;
+        let port = main_origin.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         let admin = AdminAuth {
             token: token.map(guard::digest),
             key: Mutex::new(Some(guard::digest(&key))),
             sessions: Mutex::default(),
-            failed_attempts: FailedAttempts::default(),
-            cookie: format!("perennial_operator_{port}"),
+            cookie: format!("perennial_operator_{}", port.unwrap_or_default()),
+            origin: main_origin.to_string(),
         };
         Ok((admin, key))
     }
 
     /// Starts a session with the key, which works once, or with the token. Returns the `Set-Cookie` value.
     pub fn log_in(&self, given: &str) -> Result<String, Problem> {
-        self.failed_attempts.check_limit()?;
         let digest = guard::digest(given);
         let is_key = {
             let mut key = lock(&self.key);
@@ -71,10 +68,9 @@ impl AdminAuth {
             is_key
         };
         if !is_key && !self.token.as_ref().is_some_and(|token| guard::is_same(token, &digest)) {
-            self.failed_attempts.record();
             return Err(wrong_key());
         }
-        let session = secret().map_err(|error| Problem::internal(&error))?;
+        let session = guard::secret().map_err(|error| Problem::internal(&error))?;
         let mut sessions = lock(&self.sessions);
         sessions.retain(|session| session.used.elapsed() < SESSION_LIFE);
         if sessions.len() >= MAX_SESSIONS {
@@ -84,7 +80,7 @@ impl AdminAuth {
             }
         }
         sessions.push(Session { digest: guard::digest(&session), used: Instant::now() });
-        Ok(format!("{}={session}; Path=/; HttpOnly; SameSite=Strict", self.cookie))
+        Ok(guard::set_cookie(&self.origin, &self.cookie, &session, ""))
     }
 
     /// Ends the session of a request. Returns the `Set-Cookie` value that removes the cookie.
@@ -93,7 +89,7 @@ impl AdminAuth {
             let digest = guard::digest(&session);
             lock(&self.sessions).retain(|session| !guard::is_same(&session.digest, &digest));
         }
-        format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", self.cookie)
+        guard::set_cookie(&self.origin, &self.cookie, "", "; Max-Age=0")
     }
 
     /// The token of the forms on a page made for this request; `None` if its reader is not logged in.
@@ -105,12 +101,7 @@ impl AdminAuth {
     pub fn has_token(&self, parts: &Parts) -> Result<bool, Problem> {
         let Some(expected) = &self.token else { return Ok(false) };
         let Some(given) = guard::bearer_in(parts) else { return Ok(false) };
-        self.failed_attempts.check_limit()?;
-        let is_same = guard::is_same(expected, &guard::digest(&given));
-        if !is_same {
-            self.failed_attempts.record();
-        }
-        Ok(is_same)
+        Ok(guard::is_same(expected, &guard::digest(&given)))
     }
 
     /// Names whoever sent a request that may act, given the token of its form.
@@ -140,25 +131,19 @@ impl AdminAuth {
 
     /// The session of a request, if it exists.
     fn session_in(&self, parts: &Parts) -> Option<String> {
-        let given = guard::cookie_in(parts, &self.cookie)?;
-        let digest = guard::digest(&given);
         let mut sessions = lock(&self.sessions);
         sessions.retain(|session| session.used.elapsed() < SESSION_LIFE);
-        let session = sessions.iter_mut().find(|session| guard::is_same(&session.digest, &digest))?;
-        session.used = Instant::now();
-        Some(given)
+        guard::cookies_in(parts, &self.cookie).find_map(|given| {
+            let digest = guard::digest(given);
+            let session = sessions.iter_mut().find(|session| guard::is_same(&session.digest, &digest))?;
+            session.used = Instant::now();
+            Some(given.to_string())
+        })
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn secret() -> anyhow::Result<String> {
-    let mut random = [0; SECRET_BYTES];
-    let read = fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut random));
-    read.context("cannot read random numbers from /dev/urandom")?;
-    Ok(HEXLOWER.encode(&random))
 }
 
 /// The session determines the token of its forms, but the token does not reveal the session.
@@ -242,21 +227,21 @@ mod tests {
 
     #[test]
     fn a_key_starts_one_session_and_the_token_any_number() {
-        let (admin, key) = AdminAuth::new(Some("0123456789abcdef"), 8080).unwrap();
+        let (admin, key) = AdminAuth::new(Some("0123456789abcdef"), OURS.1).unwrap();
         assert!(admin.log_in("wrong").is_err());
         assert!(admin.log_in(&key).is_ok());
         assert!(admin.log_in(&key).is_err(), "a key is used once");
         assert!(admin.log_in("0123456789abcdef").is_ok());
         assert!(admin.log_in(" 0123456789abcdef\n").is_ok());
-        for _ in 0..20 {
-            let _ = admin.log_in("wrong");
+        for _ in 0..100 {
+            assert_eq!(admin.log_in("wrong").unwrap_err().kind, "key");
         }
-        assert_eq!(admin.log_in("0123456789abcdef").unwrap_err().kind, "tries");
+        assert!(admin.log_in("0123456789abcdef").is_ok());
     }
 
     #[test]
     fn a_session_needs_the_origin_and_the_form_token_of_our_pages() {
-        let (admin, key) = AdminAuth::new(None, 8080).unwrap();
+        let (admin, key) = AdminAuth::new(None, OURS.1).unwrap();
         let set = admin.log_in(&key).unwrap();
         assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"));
         let session = cookie(&set);
@@ -292,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_program_needs_the_token_and_our_origin() {
-        let (admin, _) = AdminAuth::new(Some("0123456789abcdef"), 8080).unwrap();
+        let (admin, _) = AdminAuth::new(Some("0123456789abcdef"), OURS.1).unwrap();
         let bearer = ("authorization", "Bearer 0123456789abcdef");
         assert_eq!(admin.check(&parts(&[HOST, bearer]), None).unwrap(), "admin's token");
         let evil = ("origin", "https://evil.example");

@@ -24,7 +24,7 @@ pub const WHOLE_BYTES: usize = 256 << 10;
 /// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// DecodingLimits of a body that is streamed unchanged.
+/// The limits for a body that is streamed unchanged.
 const STREAM_LIMITS: DecodingLimits = DecodingLimits { max_bytes: 1 << 40, max_ratio: 1100 };
 
 /// The body of a response.

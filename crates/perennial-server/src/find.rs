@@ -1,5 +1,7 @@
 //! Finds the capture to show for a URL and an instant, and what is known about it at that instant.
 
+use std::cmp::Ordering;
+
 use perennial_core::http::response::ResponseKind;
 use perennial_core::memento::{self, PartObservation, TemporalCoherence};
 use perennial_core::time::Timestamp;
@@ -7,11 +9,15 @@ use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
 use url::Url;
 
+use super::range::CapturedRange;
 use perennial_archive::store::{Capture, url_hash};
 use perennial_archive::{OpenRecord, Snapshot};
 
 /// Captures on each side of the instant that are tried, because some may contain nothing to show.
 const N_AROUND: usize = 8;
+
+/// Captures on each side of the instant that may be parts of one file.
+const N_PARTS: usize = 64;
 
 /// The capture to show.
 pub struct CaptureMatch {
@@ -42,8 +48,28 @@ pub enum NoCapture {
     Failed(anyhow::Error),
 }
 
-/// With `closest`, only the distance in time counts.
+/// With `closest`, only the distance in time counts. A redirect of a URL to itself is skipped, because browsers would follow it forever.
 pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<CaptureMatch, NoCapture> {
+    find_among_all(snapshot, url, at, closest, false)
+}
+
+/// Finds redirects of a URL to itself as well, for clients that want what was captured.
+pub fn find_as_captured(
+    snapshot: &Snapshot,
+    url: &str,
+    at: Timestamp,
+    closest: bool,
+) -> Result<CaptureMatch, NoCapture> {
+    find_among_all(snapshot, url, at, closest, true)
+}
+
+fn find_among_all(
+    snapshot: &Snapshot,
+    url: &str,
+    at: Timestamp,
+    closest: bool,
+    with_loops: bool,
+) -> Result<CaptureMatch, NoCapture> {
     let key = surt(url);
     let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(NoCapture::Failed)?;
     // Of captures in the same second, prefer that of the exact URL to that of an alias with a different scheme.
@@ -57,7 +83,7 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         let Some(choice) = choice else { break };
         let capture = &around[choice.index];
         match open(snapshot, capture) {
-            Ok((_, _, head)) if leads_to_itself(&head, capture, &key) => {}
+            Ok((_, _, head)) if !with_loops && leads_to_itself(&head, capture, &key) => {}
             Ok((payload_capture, record, head)) => {
                 let (previous, next) = beside(&around, capture);
                 let span = snapshot.store().key_span(&key).map_err(NoCapture::Failed)?;
@@ -81,6 +107,40 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         observations[choice.index].is_held = false;
     }
     Err(last)
+}
+
+/// Replaces a capture of a part by one of the whole, or else by one of a part that has the requested bytes: players request a file
+/// piece by piece.
+pub fn with_bytes(
+    snapshot: &Snapshot,
+    found: CaptureMatch,
+    at: Timestamp,
+    range: Option<&str>,
+) -> CaptureMatch {
+    if CapturedRange::of(&found.head).is_none_or(CapturedRange::is_whole) {
+        return found;
+    }
+    let Ok(mut around) = snapshot.store().captures_around(&surt(&found.capture.url), at, N_PARTS) else {
+        return found;
+    };
+    around.retain(|capture| matches!(capture.status, Some(200 | 206)));
+    around.sort_by_key(|capture| (capture.status, capture.time.as_millis().abs_diff(at.as_millis())));
+    for capture in around {
+        let Ok((payload_capture, record, head)) = open(snapshot, &capture) else { continue };
+        let has_bytes = match CapturedRange::of(&head) {
+            None => true,
+            Some(part) => part.is_whole() || range.is_some_and(|range| part.slice(range).is_some()),
+        };
+        if has_bytes {
+            let state = match capture.time.cmp(&at) {
+                _ if capture.id == found.capture.id => found.state,
+                Ordering::Greater => TemporalCoherence::PossiblyViolative,
+                _ => TemporalCoherence::PossiblyCoherent,
+            };
+            return CaptureMatch { capture, payload_capture, record, head, state, ..found };
+        }
+    }
+    found
 }
 
 /// The neighbours of a capture in other seconds.

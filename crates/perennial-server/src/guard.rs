@@ -6,102 +6,101 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use data_encoding::{BASE64, HEXLOWER};
 use hyper::http::request::Parts;
 use hyper::http::{StatusCode, header};
+use perennial_core::url::canonical::host_name;
 use sha2::{Digest, Sha256};
 
+use super::origins::{host_of, without_port};
 use super::problem::Problem;
+use super::{Options, Origin};
 
 pub const COOKIE: &str = "perennial_token";
 
-/// Wrong tokens per window, from all clients together, before all tokens are refused.
-const MAX_FAILURES: u32 = 10;
+/// Contains the pass of a frame, on the replay origin only.
+const PASS_COOKIE: &str = "perennial_replay";
 
-const WINDOW: Duration = Duration::from_secs(60);
+/// Over HTTPS, a cookie with this prefix is set only by the server itself, for its whole host.
+const HOST_PREFIX: &str = "__Host-";
 
-const TOKEN_BYTES: usize = 24;
+const SECRET_BYTES: usize = 24;
 
+/// Wrong tokens are not counted: a token has 16 or more characters, and a limit would lock its owner out.
 #[derive(Debug)]
 pub struct Guard {
     /// Accepted names in `Host`; `None`: any.
     hosts: Option<BTreeSet<String>>,
-    /// The token's digest; `None`: no token is needed.
-    token: Option<[u8; 32]>,
-    failed_attempts: FailedAttempts,
+    token: Option<Token>,
 }
 
-/// Counts wrong tokens in the current window.
 #[derive(Debug)]
-pub struct FailedAttempts(Mutex<(Instant, u32)>);
-
-impl Default for FailedAttempts {
-    fn default() -> FailedAttempts {
-        FailedAttempts(Mutex::new((Instant::now(), 0)))
-    }
-}
-
-impl FailedAttempts {
-    /// Refuses further tokens after too many wrong ones.
-    pub fn check_limit(&self) -> Result<(), Problem> {
-        let mut failed_attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if failed_attempts.0.elapsed() > WINDOW {
-            *failed_attempts = (Instant::now(), 0);
-        }
-        if failed_attempts.1 < MAX_FAILURES {
-            return Ok(());
-        }
-        Err(Problem {
-            status: StatusCode::TOO_MANY_REQUESTS,
-            kind: "tries",
-            title: "Too many wrong tokens".to_string(),
-            text: "Wait a minute, then try again.".to_string(),
-        })
-    }
-
-    pub fn record(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 += 1;
-    }
+struct Token {
+    digest: [u8; 32],
+    /// Admits our frame to the replay origin, whose host does not get the cookie of the main origin.
+    pass: String,
 }
 
 impl Guard {
-    /// Accepts the names of loopback, the listening addresses and the allowed names.
-    pub fn new(listening: &[IpAddr], allowed: &[String], token: Option<&str>, is_public: bool) -> Guard {
+    /// Accepts the names of loopback, the listening addresses, the proxy's names and the allowed names.
+    pub fn new(options: &Options) -> anyhow::Result<Guard> {
         let ours = ["localhost", "127.0.0.1", "[::1]"].into_iter().map(str::to_string);
-        let addresses = listening.iter().map(|ip| match ip {
-            IpAddr::V4(ip) => ip.to_string(),
-            IpAddr::V6(ip) => format!("[{ip}]"),
-        });
-        let hosts =
-            ours.chain(addresses).chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
+        let addresses = [Some(options.listen), options.replay_listen].into_iter().flatten();
+        let proxied = options.proxied.iter().flat_map(|origins| [&origins.main, &origins.replay]);
+        let proxied = proxied.filter_map(|origin| host_name(origin)).map(str::to_string);
+        let allowed: Vec<String> = options.allow_hosts.iter().cloned().chain(proxied).collect();
         // With a token, or in public, a name protects nothing.
-        let any_host = allowed.is_empty() && (is_public || token.is_some());
-        Guard {
-            hosts: (!any_host).then_some(hosts),
-            token: token.map(digest),
-            failed_attempts: FailedAttempts::default(),
-        }
+        let any_host = allowed.is_empty() && (options.public || options.token.is_some());
+        let hosts = ours.chain(addresses.map(|address| host_of(address.ip())));
+        let hosts = hosts.chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
+        let token = options
+            .token
+            .as_deref()
+            .map(|token| anyhow::Ok(Token { digest: digest(token), pass: secret()? }));
+        Ok(Guard { hosts: (!any_host).then_some(hosts), token: token.transpose()? })
     }
 
     /// Checks the host name and the token.
-    pub fn check(&self, parts: &Parts) -> Result<(), Problem> {
+    pub fn check(&self, origin: Origin, parts: &Parts) -> Result<(), Problem> {
         self.check_host(parts)?;
-        let Some(expected) = &self.token else { return Ok(()) };
-        let given = token_in(parts).ok_or_else(no_token)?;
-        self.check_token(expected, &given)
+        let Some(token) = &self.token else { return Ok(()) };
+        let is_right = match parts.headers.contains_key(header::AUTHORIZATION) {
+            true => bearer_in(parts).is_some_and(|given| is_same(&digest(&given), &token.digest)),
+            false => {
+                let is_token = |given: &str| is_same(&digest(given), &token.digest);
+                cookies_in(parts, COOKIE).any(is_token)
+                    || origin == Origin::Replay
+                        && cookies_in(parts, PASS_COOKIE).any(|pass| self.admits(pass))
+            }
+        };
+        if is_right { Ok(()) } else { Err(no_token()) }
+    }
+
+    /// What our frame needs to enter the replay origin; `None` if no token is needed.
+    pub fn pass(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| token.pass.as_str())
+    }
+
+    /// The `Set-Cookie` value for a frame with the pass. The frame is of a different site than the page around it, so the cookie belongs
+    /// to the two together.
+    pub fn pass_cookie(&self, replay_origin: &str) -> Option<String> {
+        let prefix = if replay_origin.starts_with("https:") { HOST_PREFIX } else { "" };
+        let pass = self.pass()?;
+        Some(format!("{prefix}{PASS_COOKIE}={pass}; Path=/; HttpOnly; SameSite=None; Secure; Partitioned"))
+    }
+
+    pub fn admits(&self, pass: &str) -> bool {
+        self.pass().is_some_and(|expected| is_same(&digest(pass), &digest(expected)))
     }
 
     /// Whether the token is right; for the page that sets the cookie.
     pub fn accepts(&self, token: &str) -> Result<(), Problem> {
         match &self.token {
-            Some(expected) => self.check_token(expected, token),
-            None => Ok(()),
+            Some(expected) if !is_same(&digest(token), &expected.digest) => Err(no_token()),
+            _ => Ok(()),
         }
     }
 
@@ -125,15 +124,6 @@ impl Guard {
             }),
         }
     }
-
-    fn check_token(&self, expected: &[u8; 32], given: &str) -> Result<(), Problem> {
-        self.failed_attempts.check_limit()?;
-        if is_same(&digest(given), expected) {
-            return Ok(());
-        }
-        self.failed_attempts.record();
-        Err(no_token())
-    }
 }
 
 fn no_token() -> Problem {
@@ -155,22 +145,6 @@ pub fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.trim().as_bytes()).into()
 }
 
-/// `127.0.0.1:8080` -> `127.0.0.1`; `[::1]:8080` -> `[::1]`.
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !name.ends_with(':') => name,
-        _ => host,
-    }
-}
-
-/// The token of a request: a bearer token, the password of basic authentication, or the cookie.
-fn token_in(parts: &Parts) -> Option<String> {
-    match parts.headers.contains_key(header::AUTHORIZATION) {
-        true => bearer_in(parts),
-        false => cookie_in(parts, COOKIE),
-    }
-}
-
 /// The token in the `Authorization` field.
 pub fn bearer_in(parts: &Parts) -> Option<String> {
     let (scheme, value) = parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
@@ -184,10 +158,28 @@ pub fn bearer_in(parts: &Parts) -> Option<String> {
     }
 }
 
-pub fn cookie_in(parts: &Parts, name: &str) -> Option<String> {
-    let cookies = parts.headers.get(header::COOKIE)?.to_str().ok()?.split(';');
-    let mut pairs = cookies.filter_map(|cookie| cookie.trim().split_once('='));
-    pairs.find(|pair| pair.0 == name).map(|pair| pair.1.to_string())
+/// The values of all cookies with a name. An archived page can add a cookie of any name for its host, so the first one may be wrong.
+pub fn cookies_in<'p>(parts: &'p Parts, name: &str) -> impl Iterator<Item = &'p str> {
+    let cookies = parts.headers.get_all(header::COOKIE).into_iter();
+    let cookies = cookies.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
+    cookies.filter_map(move |cookie| {
+        let (known, value) = std::str::from_utf8(cookie).ok()?.trim().split_once('=')?;
+        (known.strip_prefix(HOST_PREFIX).unwrap_or(known) == name).then_some(value)
+    })
+}
+
+/// The `Set-Cookie` value of a cookie for this origin only. The attributes may limit its life.
+pub fn set_cookie(origin: &str, name: &str, value: &str, attributes: &str) -> String {
+    let (prefix, secure) = if origin.starts_with("https:") { (HOST_PREFIX, "; Secure") } else { ("", "") };
+    format!("{prefix}{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{attributes}")
+}
+
+/// A random secret.
+pub fn secret() -> anyhow::Result<String> {
+    let mut random = [0; SECRET_BYTES];
+    let read = fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut random));
+    read.context("cannot read random numbers from /dev/urandom")?;
+    Ok(HEXLOWER.encode(&random))
 }
 
 /// The token in a file, which is created if missing and readable by its owner only.
@@ -202,11 +194,7 @@ pub fn read_or_make_token(path: &Path) -> anyhow::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(context),
     }
-    let mut random = [0; TOKEN_BYTES];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut random))
-        .with_context(context)?;
-    let token = HEXLOWER.encode(&random);
+    let token = secret()?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -218,8 +206,10 @@ pub fn read_or_make_token(path: &Path) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use hyper::http::Request;
+
+    use super::*;
+    use crate::Origins;
 
     fn parts(fields: &[(&str, &str)]) -> Parts {
         let mut request = Request::builder().uri("/web/");
@@ -229,14 +219,30 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
+    fn guard(options: Options) -> Guard {
+        Guard::new(&options).unwrap()
+    }
+
+    fn with_token(token: &str) -> Guard {
+        let token = Some(token.to_string());
+        guard(Options { token, ..Options::on_loopback(([127, 0, 0, 1], 80).into()) })
+    }
+
     fn status(guard: &Guard, fields: &[(&str, &str)]) -> u16 {
-        guard.check(&parts(fields)).map_or_else(|problem| problem.status.as_u16(), |()| 200)
+        guard.check(Origin::Main, &parts(fields)).map_or_else(|problem| problem.status.as_u16(), |()| 200)
     }
 
     #[test]
     fn only_requests_for_names_of_ours_are_answered() {
-        let guard =
-            Guard::new(&["192.168.0.7".parse().unwrap()], &["archive.example".to_string()], None, false);
+        let guard = guard(Options {
+            listen: "192.168.0.7:80".parse().unwrap(),
+            allow_hosts: vec!["archive.example".to_string()],
+            proxied: Some(Origins {
+                main: "https://proxy.example".into(),
+                replay: "https://replay.proxy.example:444".into(),
+            }),
+            ..Options::on_loopback(([127, 0, 0, 1], 80).into())
+        });
         for (host, expected) in [
             ("localhost", 200),
             ("LOCALHOST:8080", 200),
@@ -245,6 +251,8 @@ mod tests {
             ("[::1]", 200),
             ("192.168.0.7:1", 200),
             ("archive.example", 200),
+            ("proxy.example", 200),
+            ("replay.proxy.example:444", 200),
             ("evil.example", 421),
             ("evil.example:8080", 421),
             ("127.0.0.1.evil.example", 421),
@@ -255,22 +263,53 @@ mod tests {
         assert_eq!(status(&guard, &[]), 421);
         assert_eq!(status(&guard, &[("host", "localhost"), ("host", "evil.example")]), 400);
         assert_eq!(status(&guard, &[("host", "localhost"), ("host", "localhost")]), 400);
-        let public = Guard::new(&[], &[], None, true);
+        let public = super::tests::guard(Options {
+            public: true,
+            ..Options::on_loopback(([127, 0, 0, 1], 80).into())
+        });
         assert_eq!(status(&public, &[("host", "a.example"), ("host", "b.example")]), 400);
     }
 
     #[test]
-    fn a_token_is_needed_and_wrong_ones_are_limited() {
-        let guard = Guard::new(&[], &[], Some("0123456789abcdef"), false);
+    fn the_right_token_always_passes() {
+        let token = "0123456789abcdef";
+        let guard = with_token(token);
         let basic = format!("Basic {}", BASE64.encode(b"me:0123456789abcdef"));
         assert_eq!(status(&guard, &[]), 401);
+        for _ in 0..100 {
+            assert_eq!(status(&guard, &[("authorization", "Bearer wrong")]), 401);
+            assert!(guard.accepts("wrong").is_err());
+        }
         assert_eq!(status(&guard, &[("authorization", "Bearer 0123456789abcdef")]), 200);
         assert_eq!(status(&guard, &[("authorization", &basic)]), 200);
-        assert_eq!(status(&guard, &[("cookie", "a=b; perennial_token=0123456789abcdef")]), 200);
-        for _ in 0..MAX_FAILURES {
-            assert_eq!(status(&guard, &[("authorization", "Bearer wrong")]), 401);
+        assert!(guard.accepts(token).is_ok());
+    }
+
+    /// The other cookies may be those of an archived page.
+    #[test]
+    fn any_cookie_may_be_the_right_one() {
+        let guard = with_token("0123456789abcdef");
+        for cookies in [
+            vec!["a=b; perennial_token=0123456789abcdef"],
+            vec!["perennial_token=bad; perennial_token=0123456789abcdef"],
+            vec!["perennial_token=bad", "perennial_token=0123456789abcdef"],
+            vec!["a=\u{e9}; perennial_token=0123456789abcdef"],
+            vec!["perennial_token=bad; __Host-perennial_token=0123456789abcdef"],
+        ] {
+            let fields: Vec<(&str, &str)> = cookies.iter().map(|cookie| ("cookie", *cookie)).collect();
+            assert_eq!(status(&guard, &fields), 200, "{cookies:?}");
         }
-        assert_eq!(status(&guard, &[("authorization", "Bearer wrong")]), 429);
+        assert_eq!(status(&guard, &[("cookie", "perennial_token=bad; x0123456789abcdef")]), 401);
+    }
+
+    #[test]
+    fn a_pass_is_for_the_replay_origin_only() {
+        let guard = with_token("0123456789abcdef");
+        let cookie = guard.pass_cookie("http://localhost:1").unwrap();
+        let with_pass = parts(&[("cookie", cookie.split(';').next().unwrap())]);
+        assert!(guard.check(Origin::Replay, &with_pass).is_ok());
+        assert!(guard.check(Origin::Main, &with_pass).is_err());
+        assert!(!guard.admits("") && !guard.admits("0123456789abcdef"));
     }
 
     #[test]
@@ -278,7 +317,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         let token = read_or_make_token(&path).unwrap();
-        assert_eq!(token.len(), 2 * TOKEN_BYTES);
+        assert_eq!(token.len(), 2 * SECRET_BYTES);
         assert_eq!(read_or_make_token(&path).unwrap(), token);
         #[cfg(unix)]
         assert_eq!(

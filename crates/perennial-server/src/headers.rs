@@ -80,9 +80,7 @@ fn policy(context: &ReplayContext) -> Option<HeaderValue> {
             Some(HeaderValue::from_static(AS_CAPTURED))
         }
         Origin::Main => Some(HeaderValue::from_static(SANDBOX)),
-        Origin::Replay => {
-            HeaderValue::from_str(&super::rewrite::headers::policy(&context.origins.main, true)).ok()
-        }
+        Origin::Replay => Some(super::rewrite::headers::policy(true)),
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`problem`] | an error as a page or as JSON |
 //! | [`headers`] | the archived header fields that a client may receive |
 //! | [`find`] | a URL and an instant -> the capture to show |
+//! | [`fuzzy`] | a URL that is not archived -> one that differs only in a cache buster |
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
 //! | [`summary`] | caches aggregates over the whole archive |
@@ -23,6 +24,8 @@
 //! | [`files`] | WARC records by digest, WACZ files of a page or a site |
 //! | [`range`] | range requests |
 //! | [`guard`] | which requests are answered at all |
+//! | [`origins`] | the two origins, as a client reaches them |
+//! | [`websites`] | what websites may learn through a reader's browser |
 //! | [`admin_auth`] | which requests may change settings, and on whose behalf |
 //! | [`admin_actions`] | performs the admin action of a POST |
 //! | [`replay`] | `/web/...` -> archived content |
@@ -30,6 +33,7 @@
 //! | [`banner`] | the frame around a replayed page: version, coherence, parts, steps in time |
 //! | [`request`] | a request as the handlers see it |
 //! | [`router`] | the table of routes: path, cost, handler |
+//! | [`connections`] | which connections are served, and which are closed for others |
 //! | [`listen`] | sockets and connections, within limits |
 
 pub mod admin_actions;
@@ -39,14 +43,17 @@ pub mod atom;
 pub mod banner;
 pub mod body;
 pub mod cdx;
+pub mod connections;
 pub mod dashboard;
 pub mod diff;
 pub mod files;
 pub mod find;
+pub mod fuzzy;
 pub mod guard;
 pub mod headers;
 pub mod listen;
 pub mod memento;
+pub mod origins;
 pub mod pages;
 pub mod pool;
 pub mod problem;
@@ -57,20 +64,24 @@ pub mod request;
 pub mod rewrite;
 pub mod router;
 pub mod summary;
+pub mod websites;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hyper::http::request::Parts;
 use hyper::http::{HeaderValue, Response, header};
 use serde_json::json;
 
 use crate::body::Body;
 use admin_auth::AdminAuth;
 use files::WaczCache;
+use fuzzy::FuzzyRules;
 use guard::Guard;
+pub use origins::Origins;
 use perennial_archive::Archive;
 use pool::Pool;
 use router::Limits;
@@ -92,6 +103,10 @@ pub struct Options {
     pub token: Option<String>,
     /// Answer everybody.
     pub public: bool,
+    /// The two origins as browsers reach them, if a proxy is in between.
+    pub proxied: Option<Origins>,
+    /// A table of more rules for URLs that are not archived.
+    pub fuzzy_rules: Option<PathBuf>,
     /// How admins log in; `None`: nobody can change anything.
     pub operate: Option<AdminOptions>,
 }
@@ -112,6 +127,8 @@ impl Options {
             allow_origins: Vec::new(),
             token: None,
             public: false,
+            proxied: None,
+            fuzzy_rules: None,
             operate: None,
         }
     }
@@ -124,6 +141,7 @@ pub struct Server {
     archives: Vec<ServedArchive>,
     origins: Origins,
     guard: Guard,
+    fuzzy: FuzzyRules,
     admin: Option<AdminAuth>,
     /// Starts one admin session.
     key: Option<String>,
@@ -143,13 +161,6 @@ pub struct ServedArchive {
     pub base: String,
     pool: Pool,
     summaries: SummaryCache,
-}
-
-/// The two origins, such as `http://127.0.0.1:8080`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Origins {
-    pub main: String,
-    pub replay: String,
 }
 
 /// The origin to which a request was sent.
@@ -174,11 +185,10 @@ impl Server {
                 summaries: SummaryCache::default(),
             });
         }
-        let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
-        let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
-        let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
+        let guard = Guard::new(&options)?;
+        let fuzzy = FuzzyRules::read(options.fuzzy_rules.as_deref())?;
         let admin = match &options.operate {
-            Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), port(&origins.main))?),
+            Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), &origins.main)?),
             None => None,
         };
         let (admin, key) = admin.unzip();
@@ -187,6 +197,7 @@ impl Server {
             archives: served,
             origins,
             guard,
+            fuzzy,
             admin,
             key,
             made: WaczCache::default(),
@@ -198,6 +209,10 @@ impl Server {
 
     fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    fn fuzzy(&self) -> &FuzzyRules {
+        &self.fuzzy
     }
 
     fn admin(&self) -> Option<&AdminAuth> {
@@ -267,12 +282,17 @@ impl Server {
         &self.origins
     }
 
+    /// The two origins as the client of a request reaches them.
+    fn origins_for(&self, origin: Origin, parts: &Parts) -> Origins {
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        match self.options.proxied {
+            Some(_) => self.origins.clone(),
+            None => self.origins.for_client(origin, host.unwrap_or_default()),
+        }
+    }
+
     /// Whether the capture closest in time is shown.
     pub fn is_closest(&self) -> bool {
         self.options.closest
     }
-}
-
-fn port(origin: &str) -> u16 {
-    origin.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! Sockets and connections, within limits on their number and on the time for a request's head.
+//! Sockets and connections, within limits on the size of a request's head and the time for it.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use hyper::server::conn::http1;
@@ -14,20 +14,20 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-use super::{Options, Origin, Origins, Server, router};
+use super::connections::{Connections, Progress};
+use super::origins::{Origins, is_usual_loopback};
+use super::{Options, Origin, Server, router};
 use perennial_archive::Archive;
 use perennial_engine::background::lower_priority;
-
-/// Connections at a time, on both origins together.
-const MAX_CONNECTIONS: usize = 1024;
 
 /// The time in which a client must send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(15);
 
-const MAX_HEAD_BYTES: usize = 64 << 10;
+/// An archived page can set all the cookies that a browser keeps for a host, some 180 of 4 kB. They must not make the server refuse.
+const MAX_HEAD_BYTES: usize = 1 << 20;
 
 /// Threads that read archives.
 const MAX_THREADS: usize = 64;
@@ -38,7 +38,8 @@ const STALL_TIME: Duration = Duration::from_secs(60);
 /// A server with bound sockets that accepts no connections yet.
 pub struct Listeners {
     main: TcpListener,
-    replay: TcpListener,
+    /// One or two: on loopback, `localhost` may be the IPv4 or the IPv6 address.
+    replay: Vec<TcpListener>,
     server: Arc<Server>,
 }
 
@@ -49,14 +50,13 @@ impl Listeners {
 
     /// Serves until `stop` completes.
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let main = accept(self.main, self.server.clone(), Origin::Main, places.clone());
-        let replay = accept(self.replay, self.server, Origin::Replay, places);
-        tokio::select! {
-            () = main => {}
-            () = replay => {}
-            () = stop => {}
+        let connections = Arc::new(Connections::default());
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(self.main, self.server.clone(), Origin::Main, connections.clone()));
+        for replay in self.replay {
+            accepting.spawn(accept(replay, self.server.clone(), Origin::Replay, connections.clone()));
         }
+        stop.await;
         Ok(())
     }
 }
@@ -73,9 +73,14 @@ pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Li
     let beside =
         SocketAddr::new(at.ip(), if options.listen.port() == 0 { 0 } else { at.port().saturating_add(1) });
     let replay = listen(options.replay_listen.unwrap_or(beside)).await?;
-    let origins =
-        Origins { main: format!("http://{at}"), replay: format!("http://{}", replay.local_addr()?) };
-    Ok(Listeners { main, replay, server: Server::new(archives, options, origins)? })
+    let replay_at = replay.local_addr()?;
+    let origins = options.proxied.clone().unwrap_or_else(|| Origins::of_listeners(at, replay_at));
+    let server = Server::new(archives, options, origins)?;
+    Ok(Listeners {
+        main,
+        replay: [Some(replay), other_loopback(replay_at).await].into_iter().flatten().collect(),
+        server,
+    })
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -84,35 +89,52 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-async fn accept(listener: TcpListener, server: Arc<Server>, origin: Origin, places: Arc<Semaphore>) {
+/// The same port of the other address of loopback, if it is free. Then `localhost` is this server, whatever a client resolves it to.
+async fn other_loopback(address: SocketAddr) -> Option<TcpListener> {
+    let other: IpAddr = match address.ip() {
+        ip if !is_usual_loopback(ip) => return None,
+        IpAddr::V4(_) => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv4Addr::LOCALHOST.into(),
+    };
+    TcpListener::bind((other, address.port())).await.ok()
+}
+
+async fn accept(listener: TcpListener, server: Arc<Server>, origin: Origin, connections: Arc<Connections>) {
     loop {
-        // A connection is accepted only when there is room; others wait in the system's queue.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, client)) = listener.accept().await else {
             // If there are no file descriptors, some will be closed soon.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
+        let Some(place) = connections.admit(client.ip(), Instant::now()) else { continue };
         let server = server.clone();
         tokio::spawn(async move {
-            converse(stream, server, origin).await;
-            drop(place);
+            tokio::select! {
+                () = converse(stream, server, origin, place.progress.clone()) => {}
+                () = place.progress.closing() => {}
+            }
         });
     }
 }
 
-async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin) {
+async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin, progress: Arc<Progress>) {
     // Responses are written whole, so delaying packets would not merge any.
     let _ = stream.set_nodelay(true);
+    let answering = progress.clone();
     let respond = service_fn(move |request| {
-        let server = server.clone();
-        async move { Ok::<_, Infallible>(router::respond(server, origin, request).await) }
+        let (server, progress) = (server.clone(), answering.clone());
+        async move {
+            progress.set_answering(true);
+            let response = router::respond(server, origin, request).await;
+            progress.set_answering(false);
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(WriteTimeout::new(stream)), respond);
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, progress)), respond);
     // The client disconnected, or did not speak HTTP.
     let _ = connection.await;
 }
@@ -122,17 +144,19 @@ struct WriteTimeout {
     stream: TcpStream,
     /// Runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
+    progress: Arc<Progress>,
 }
 
 impl WriteTimeout {
-    fn new(stream: TcpStream) -> WriteTimeout {
-        WriteTimeout { stream, stalled: None }
+    fn new(stream: TcpStream, progress: Arc<Progress>) -> WriteTimeout {
+        WriteTimeout { stream, stalled: None, progress }
     }
 
     /// Fails a write that is blocked for too long.
-    fn watched<T>(&mut self, result: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if result.is_ready() {
+    fn watched(&mut self, result: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = &result {
             self.stalled = None;
+            self.progress.add(*written.as_ref().unwrap_or(&0));
             return result;
         }
         let sleep = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL_TIME)));
@@ -145,7 +169,10 @@ impl WriteTimeout {
 
 impl AsyncRead for WriteTimeout {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(cx, out)
+        let (this, n_before) = (self.get_mut(), out.filled().len());
+        let read = Pin::new(&mut this.stream).poll_read(cx, out);
+        this.progress.add(out.filled().len() - n_before);
+        read
     }
 }
 

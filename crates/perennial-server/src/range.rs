@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
+use perennial_warc::http::HttpHead;
+
 use super::body::streamed;
 use crate::body::Body;
 
@@ -40,6 +42,62 @@ pub fn wanted(field: Option<&str>, length: u64) -> RequestedRange {
         None => RequestedRange::All,
         Some(part) if part.start >= part.end => RequestedRange::Nothing,
         Some(part) => RequestedRange::Part(part),
+    }
+}
+
+/// The bytes of a file that an archived response 206 contains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CapturedRange {
+    first: u64,
+    last: u64,
+    /// The length of the file, if the server knew it.
+    total: Option<u64>,
+}
+
+impl CapturedRange {
+    /// `None` for a response that is not a part.
+    pub fn of(head: &HttpHead) -> Option<CapturedRange> {
+        if head.status() != Some(206) {
+            return None;
+        }
+        let said = head.get("Content-Range")?;
+        let (part, total) = said.trim().strip_prefix("bytes")?.trim().split_once('/')?;
+        let (first, last) = part.split_once('-')?;
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (first <= last).then(|| CapturedRange { first, last, total: total.trim().parse().ok() })
+    }
+
+    /// Whether the part is the whole file, because crawlers may request everything from byte 0 on.
+    pub fn is_whole(self) -> bool {
+        self.first == 0 && self.total.is_some() && self.total == self.last.checked_add(1)
+    }
+
+    /// What this part has of a requested range, if it has its first byte.
+    pub fn slice(self, range: &str) -> Option<Range<u64>> {
+        match wanted(Some(range), self.total.unwrap_or(u64::MAX)) {
+            RequestedRange::Part(part) if (self.first..=self.last).contains(&part.start) => {
+                Some(part.start..part.end.min(self.last.saturating_add(1)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Responds with a slice of the part. The body has the whole part.
+    pub fn respond(
+        self,
+        slice: Range<u64>,
+        mut headers: HeaderMap,
+        body: Box<dyn Read + Send>,
+    ) -> io::Result<Response<Body>> {
+        let total = self.total.map_or("*".to_string(), |total| total.to_string());
+        let said = format!("bytes {}-{}/{total}", slice.start, slice.end - 1);
+        headers.insert(header::CONTENT_RANGE, HeaderValue::from_str(&said).map_err(io::Error::other)?);
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(slice.end - slice.start));
+        let rest = skipped(body, slice.start - self.first)?;
+        let mut response = Response::new(streamed(Box::new(rest.take(slice.end - slice.start)))?);
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        *response.headers_mut() = headers;
+        Ok(response)
     }
 }
 

@@ -5,15 +5,17 @@ use std::io;
 use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::{Modifier, ReplayUrl, RequestedTime};
 use perennial_core::time::Timestamp;
-use perennial_warc::http::HttpHead;
 
 use super::body::{Coding, StoredBody};
-use super::find::{CaptureMatch, NoCapture, find};
+use super::find::{CaptureMatch, NoCapture, find, find_as_captured, with_bytes};
+use super::fuzzy::callbacks;
 use super::problem::Problem;
+use super::range::CapturedRange;
 use super::replay_context::ReplayContext;
 use super::request::Request;
 use super::{Origin, banner, headers, memento, range, rewrite};
 use crate::body::Body;
+use perennial_archive::Snapshot;
 use perennial_archive::store::Capture;
 
 /// Responds with a capture.
@@ -24,15 +26,15 @@ pub fn replay(request: &Request<'_>, replay_url: &ReplayUrl) -> Result<Response<
         _ if is_timegate => memento::accept_datetime(request)?,
         _ => perennial_archive::now(),
     };
-    // A client that names a page and a time expects the closest capture; parts of a page are chosen by the page's time.
-    let is_closest = request.server.is_closest() || replay_url.modifier == Modifier::Top;
-    let found = request.served.pool.with(|snapshot| find(snapshot, &replay_url.url, at, is_closest));
-    let found = found
-        .map_err(|error| Problem::internal(&error))?
-        .map_err(|lost| problem_of(lost, &replay_url.url))?;
+    let is_closest = request.server.is_closest() || names_capture(replay_url.modifier);
+    let (found, fuzzy_url) =
+        request.with(|snapshot| find_fuzzily(request, snapshot, replay_url, at, is_closest))?;
+    let found = found.map_err(|lost| problem_of(lost, &replay_url.url))?;
     if is_timegate {
         return Ok(memento::timegate(request, &found));
     }
+    let range = request.field("range");
+    let found = request.with(|snapshot| Ok(with_bytes(snapshot, found, at, range)))?;
     if let Some(response) = redirect_to_exact(request, replay_url, &found) {
         return Ok(response);
     }
@@ -40,8 +42,12 @@ pub fn replay(request: &Request<'_>, replay_url: &ReplayUrl) -> Result<Response<
     let context = replay_context(request, replay_url, at, &found);
     if request.is_navigation() && context.modifier != Modifier::Identity {
         match request.origin {
-            Origin::Main if context.modifier == Modifier::Top => {
-                return banner::wrapper(request, &context, found);
+            // With `mp_`, the page at this very instant.
+            Origin::Main if matches!(context.modifier, Modifier::Top | Modifier::Page) => {
+                return match banner::to_named_host(request) {
+                    Some(redirect) => Ok(redirect),
+                    None => banner::wrapper(request, &context, found),
+                };
             }
             // Archived content is shown only in our frame.
             _ => return Ok(banner::to_wrapper(&context)),
@@ -52,6 +58,9 @@ pub fn replay(request: &Request<'_>, replay_url: &ReplayUrl) -> Result<Response<
         *response.status_mut() = StatusCode::from_u16(context.status).unwrap_or(StatusCode::OK);
     }
     add_memento(&context, links, response.headers_mut());
+    if let Some(url) = fuzzy_url.and_then(|url| HeaderValue::from_str(&url).ok()) {
+        response.headers_mut().insert("x-perennial-fuzzy", url);
+    }
     Ok(response)
 }
 
@@ -61,12 +70,20 @@ fn respond(
     found: CaptureMatch,
 ) -> io::Result<Response<Body>> {
     let body = StoredBody::new(found.record, &found.payload_capture.digest);
-    if let Some(said) = captured_part(context) {
+    let range = request.field("range");
+    if let Some(part) = CapturedRange::of(&context.head).filter(|_| context.status == 206) {
+        if let Some(slice) = range.and_then(|range| part.slice(range)) {
+            return part.respond(slice, headers::replayed(context), body.into_reader(Coding::Plain));
+        }
         let mut response = identity(request, context, body)?;
-        response.headers_mut().insert(header::CONTENT_RANGE, said);
+        if let Some(said) =
+            context.head.get("Content-Range").and_then(|said| HeaderValue::from_str(&said).ok())
+        {
+            response.headers_mut().insert(header::CONTENT_RANGE, said);
+        }
         return Ok(response);
     }
-    let range = request.field("range").filter(|_| context.status == 200);
+    let range = range.filter(|_| context.status == 200);
     if let Some(range) = range.filter(|_| context.modifier == Modifier::Identity || is_media(context)) {
         return part_of(request, context, body, &found.payload_capture, range);
     }
@@ -74,23 +91,6 @@ fn respond(
         Modifier::Identity => identity(request, context, body),
         _ => rewrite::respond(context, request.field("sec-fetch-dest"), body),
     }
-}
-
-/// The `Content-Range` of an archived 206. The client receives that part, whichever it requested.
-fn captured_part(context: &ReplayContext) -> Option<HeaderValue> {
-    let said = context.head.get("Content-Range").filter(|_| context.status == 206)?;
-    HeaderValue::from_str(&said).ok()
-}
-
-/// Whether an archived 206 has the whole body, because the crawler requests everything from byte 0 on.
-fn is_whole_part(head: &HttpHead) -> bool {
-    let Some(said) = head.get("Content-Range") else { return true };
-    let whole = |said: &str| {
-        let (part, total) = said.trim().strip_prefix("bytes")?.trim().split_once('/')?;
-        let (first, last) = part.split_once('-')?;
-        Some(first == "0" && last.parse::<u64>().ok()?.checked_add(1)? == total.parse::<u64>().ok()?)
-    };
-    whole(&said) == Some(true)
 }
 
 /// Content that is never rewritten and may be read in parts.
@@ -152,13 +152,39 @@ fn replay_context(
         capture: found.capture.clone(),
         head: found.head.clone(),
         status: match status {
-            206 if is_whole_part(&found.head) => 200,
+            206 if CapturedRange::of(&found.head).is_none_or(CapturedRange::is_whole) => 200,
             // Statuses with a body; an archived status may be anything.
             304 | ..200 | 600.. => 200,
             status => status,
         },
+        callback: callbacks(&replay_url.url, &found.capture.url),
         state: found.state,
     }
+}
+
+/// Finds the capture of a URL; if it is not archived, one of a URL that differs only in parameters that do not choose the content,
+/// and that URL.
+fn find_fuzzily(
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+    replay_url: &ReplayUrl,
+    at: Timestamp,
+    is_closest: bool,
+) -> anyhow::Result<(Result<CaptureMatch, NoCapture>, Option<String>)> {
+    let find = if replay_url.modifier == Modifier::Identity { find_as_captured } else { find };
+    let found = find(snapshot, &replay_url.url, at, is_closest);
+    if !matches!(found, Err(NoCapture::NotArchived)) {
+        return Ok((found, None));
+    }
+    Ok(match request.server.fuzzy().find(snapshot, &replay_url.url, at)? {
+        Some(archived) => (find(snapshot, &archived, at, is_closest), Some(archived)),
+        None => (found, None),
+    })
+}
+
+/// Whether a client names a capture, of which it expects the closest. Parts of a page are chosen by the page's time instead.
+fn names_capture(modifier: Modifier) -> bool {
+    matches!(modifier, Modifier::Top | Modifier::Identity)
 }
 
 /// Redirects to the exact time of the capture, as clients expect. Parts of a page are served directly, because their URLs have
@@ -170,7 +196,7 @@ fn redirect_to_exact(
 ) -> Option<Response<Body>> {
     let RequestedTime::At { time, n_digits } = replay_url.when else { return None };
     let is_exact = n_digits == 14 && time.as_secs() == found.capture.time.as_secs();
-    if is_exact || n_digits == 14 && replay_url.modifier != Modifier::Top {
+    if is_exact || n_digits == 14 && !names_capture(replay_url.modifier) {
         return None;
     }
     let (digits, modifier) = (found.capture.time.to_digits14(), replay_url.modifier.as_str());

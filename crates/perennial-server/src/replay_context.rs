@@ -25,6 +25,8 @@ pub struct ReplayContext {
     pub head: HttpHead,
     /// The status that the client receives.
     pub status: u16,
+    /// The names of a JSONP callback in the archived URL and in the request, if they differ.
+    pub callback: Option<(String, String)>,
     /// What is known about the capture at the instant.
     pub state: TemporalCoherence,
 }

@@ -3,7 +3,6 @@
 use hyper::http::Response;
 use hyper::http::request::Parts;
 use perennial_core::memento::replay_url::QueryParameters;
-use perennial_core::url::canonical::host_name;
 
 use super::body::Body;
 use super::dashboard::layout::{AdminAccess, Place};
@@ -89,28 +88,16 @@ impl Request<'_> {
             .next()
     }
 
-    /// The two origins, with the host name that the client uses if both are on this machine.
+    /// The two origins as the client reaches them.
     pub fn origins(&self) -> Origins {
-        let configured = self.server.origins();
-        let host = self.field("host").map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-        match (
-            host.filter(|host| !host.is_empty()),
-            host_name(&configured.main),
-            host_name(&configured.replay),
-        ) {
-            (Some(host), Some(main), Some(replay)) if main == replay && main != host => Origins {
-                main: configured.main.replacen(main, host, 1),
-                replay: configured.replay.replacen(replay, host, 1),
-            },
-            _ => configured.clone(),
-        }
+        self.server.origins_for(self.origin, self.parts)
     }
 
-    /// The main origin with the host name that the client uses.
+    /// The main origin with the host that the client uses.
     pub fn main_origin(&self) -> String {
         let main = &self.server.origins().main;
         match (self.origin, self.field("host")) {
-            (Origin::Main, Some(host)) if !host.is_empty() => {
+            (Origin::Main, Some(host)) if !host.is_empty() && self.server.options().proxied.is_none() => {
                 let scheme = main.split("://").next().unwrap_or("http");
                 format!("{scheme}://{host}")
             }
@@ -118,8 +105,12 @@ impl Request<'_> {
         }
     }
 
-    /// Whether a browser requests this URL to show it as a page.
+    /// Whether a browser requests this URL to show it as a page. Without TLS on other machines, browsers do not say so; then a page of
+    /// the main origin is recognised by a field that browsers add when they navigate, because nothing frames it.
     pub fn is_navigation(&self) -> bool {
-        self.field("sec-fetch-dest") == Some("document")
+        match self.field("sec-fetch-dest") {
+            Some(destination) => destination == "document",
+            None => self.origin == Origin::Main && self.field("upgrade-insecure-requests") == Some("1"),
+        }
     }
 }

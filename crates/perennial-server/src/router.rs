@@ -9,7 +9,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
-use hyper::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use hyper::http::{HeaderValue, Method, Response, StatusCode, header};
 use maud::Markup;
 use perennial_core::memento::replay_url::{QueryParameters, unescape};
 use perennial_core::memento::{ReplayUrl, RequestedTime};
@@ -27,11 +27,14 @@ use super::problem::Problem;
 use super::replay::replay;
 use super::request::{Form, Request};
 use super::rewrite::assets;
+use super::websites::{self, Asker};
 use super::{Origin, ServedArchive, Server, admin_actions, api, atom, banner, files, guard, memento, pages};
 
 /// The longest path with its query.
 const MAX_TARGET_BYTES: usize = 16 << 10;
 const MAX_BODY_BYTES: usize = 64 << 10;
+/// The longest code of a replayed page that is rewritten at run time.
+const MAX_CODE_BYTES: usize = 4 << 20;
 /// The time in which the body of a POST must arrive.
 const BODY_TIME: Duration = Duration::from_secs(15);
 
@@ -215,10 +218,10 @@ static MAIN: &[Route] = &[
 /// Archived content only.
 static REPLAY: &[Route] = &[
     exact("/login", Read, login).of_server().open(),
-    under(assets::ROOT, Read, |r| {
-        assets::file(r.rest, &r.origins().main).ok_or_else(|| Problem::no_such_page(r.rest))
-    })
-    .of_server(),
+    exact(banner::ENTRANCE, Read, banner::enter).of_server().open(),
+    exact(assets::REWRITER, Read, assets::rewritten_code).post().of_server(),
+    under(assets::ROOT, Read, |r| assets::file(r.rest).ok_or_else(|| Problem::no_such_page(r.rest)))
+        .of_server(),
     raw("/web/", Read, |r| show_url(r, r.rest)),
     raw("/", Read, |r| {
         let target = target(r.parts);
@@ -286,7 +289,8 @@ pub async fn respond(
         Ok(body) => body,
         Err(problem) => return problem.into_response(wants_json),
     };
-    let reader = parts.headers.get(header::ORIGIN).cloned();
+    let asker = Asker::of(&parts);
+    let around = (origin == Origin::Replay).then(|| server.origins_for(origin, &parts).main);
     // The semaphore is never closed.
     let _place = server.limits().of(route.map_or(Read, |route| route.cost)).acquire().await;
     // Reading archives blocks on the disk.
@@ -296,12 +300,11 @@ pub async fn respond(
     let mut response = result.unwrap_or_else(|problem| {
         server.note(problem.kind);
         match origin {
-            // Archived content is shown in frames.
             Origin::Main if !wants_json => problem.into_page(&base.unwrap_or_default()),
             _ => problem.into_response(wants_json),
         }
     });
-    limit_script_access(&server, reader, response.headers_mut());
+    websites::label(&server, &asker, around.as_deref(), response.headers_mut());
     response
 }
 
@@ -315,7 +318,8 @@ async fn read_body(route: Option<&Route>, body: Incoming) -> Result<Vec<u8>, Pro
     if route.is_none_or(|route| route.method != Verb::Post) {
         return Ok(Vec::new());
     }
-    let read = Limited::new(body, MAX_BODY_BYTES).collect();
+    let is_code = route.is_some_and(|route| route.path() == assets::REWRITER);
+    let read = Limited::new(body, if is_code { MAX_CODE_BYTES } else { MAX_BODY_BYTES }).collect();
     match tokio::time::timeout(BODY_TIME, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes().to_vec()),
         _ => Err(Problem::bad_request("The body is too long or took too long to arrive.")),
@@ -338,8 +342,9 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
         Method::POST if found.is_some() => {}
         _ => return Err(Problem::method()),
     }
+    websites::check(server, origin, parts)?;
     if !found.as_ref().is_some_and(|found| found.route.is_open) {
-        authorize(server, parts)?;
+        authorize(server, origin, parts)?;
     }
     if parts.method == Method::OPTIONS {
         return Ok(preflight());
@@ -363,41 +368,14 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
 }
 
 /// Whether a request is answered at all. Admins may also read.
-fn authorize(server: &Server, parts: &Parts) -> Result<(), Problem> {
-    let checked = server.guard().check(parts);
+fn authorize(server: &Server, origin: Origin, parts: &Parts) -> Result<(), Problem> {
+    let checked = server.guard().check(origin, parts);
     match (checked, server.admin()) {
         (Err(problem), Some(admin)) if problem.kind == "token" => {
             let is_operator = admin.form_token(parts).is_some() || admin.has_token(parts)?;
             if is_operator { Ok(()) } else { Err(problem) }
         }
         (checked, _) => checked,
-    }
-}
-
-/// Limits which websites' scripts may read responses. Everybody may read a public archive, so every website may as well. An archive that
-/// only this machine can read must be hidden from websites, because its reader's browser runs on this machine. A token protects by itself.
-fn limit_script_access(server: &Server, reader: Option<HeaderValue>, headers: &mut HeaderMap) {
-    let options = server.options();
-    if options.public || options.token.is_some() {
-        return;
-    }
-    if headers.remove(header::ACCESS_CONTROL_ALLOW_ORIGIN).is_none() {
-        return;
-    }
-    // In one field, because some clients ignore a second one.
-    let varies = match headers.get(header::VARY).and_then(|varies| varies.to_str().ok()) {
-        Some(varies) => format!("{varies}, origin"),
-        None => "origin".to_owned(),
-    };
-    if let Ok(varies) = HeaderValue::from_str(&varies) {
-        headers.insert(header::VARY, varies);
-    }
-    let is_allowed = |reader: &HeaderValue| {
-        let allowed = options.allow_origins.iter().chain([&server.origins().main]);
-        allowed.map(String::as_bytes).any(|allowed| allowed == reader.as_bytes())
-    };
-    if let Some(reader) = reader.filter(is_allowed) {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, reader);
     }
 }
 
@@ -514,7 +492,7 @@ fn set_token(server: &Server, token: &str) -> Result<Response<Body>, Problem> {
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, HeaderValue::from_static("/"));
-    let cookie = format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", guard::COOKIE);
+    let cookie = guard::set_cookie(&server.origins().main, guard::COOKIE, token, "");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         headers.insert(header::SET_COOKIE, cookie);
     }

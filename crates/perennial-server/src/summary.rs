@@ -218,13 +218,14 @@ impl Summary {
         let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
         let followed = FollowedSites::load(archive, store)?;
         let pace = PlannedBudget::choose(archive, store, None, at)?;
-        let config = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));
+        let config = learn::schedule_config(&archive.settings().crawl, pace.budget);
         let mut scheduler = learn::scheduler(store, &followed, config, 0, at)?;
         pace.record_spent(store, &mut scheduler, at)?;
         let described = VisitDescriber { store, followed: &followed };
         let plan = VisitPlan::new(&scheduler, at, MOST_VISITS);
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
-        let mut visits = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        let visits = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        let mut visits = learn::with_published(learn::published_plan(archive, present), visits);
         visits.extend(described.polls(at)?);
         visits.sort_by_key(|visit| (visit.at.is_none(), visit.at.clone()));
         let ranks = scheduler.ranking(at, MOST_RANKED.min(scheduler.n_pages())).into_iter().enumerate();
@@ -320,7 +321,7 @@ fn add_spending(
     if hours.iter().all(|n| *n == 0) {
         return Ok(());
     }
-    overview.visits_per_hour = Some(pace.budget.visits_in(Span::from_hours(1)));
+    overview.visits_per_hour = pace.budget.map(|budget| budget.visits_in(Span::from_hours(1)));
     overview.visits_last_day = Some(hours.iter().sum());
     let source = if pace.source == "perennial.toml" { "" } else { pace.source };
     overview.spending = Some(Spending { hours, until: at, source });

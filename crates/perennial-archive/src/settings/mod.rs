@@ -11,6 +11,7 @@
 //! | [`holidays`] | `holidays` of `[[site]]` -> local days, including those of whole countries |
 //! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
 //! | [`site`] | `[[site]]` -> seeds, found by URL and by number |
+//! | [`times`] | `every` and `hours` of `[[site]]`; `[[page]]` <-> watched pages |
 //! | [`mod@write`] | seeds -> `[[site]]`, with comments unchanged |
 //! | [`notify`] | `[[notify]]` <-> rules for notices; `[smtp]` -> the mail server |
 
@@ -21,6 +22,7 @@ pub mod notify;
 pub mod parts;
 mod reader;
 pub mod site;
+pub mod times;
 pub mod write;
 
 use std::collections::BTreeSet;
@@ -28,7 +30,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use perennial_core::time::Span;
 use toml_edit::{Document, DocumentMut, Table};
+use url::Url;
 
 use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
@@ -39,6 +43,7 @@ pub use parts::{PageParts, PinnedPart};
 pub use reader::{Mistakes, nearest};
 use reader::{ReadingLog, SettingKey, TableReader};
 pub use site::{PageRenderer, Seed, Seeds, VersionRetention};
+pub use times::{VisitTimes, WatchedPage, unwatch_pages, watch_page};
 pub use write::{SiteEdit, change, follow, unfollow};
 
 /// The initial file that `perennial init` writes.
@@ -73,6 +78,8 @@ pub struct Settings {
     pub crawl: CrawlTable,
     /// `[[site]]`, in the order of the file.
     pub seeds: Seeds,
+    /// `[[page]]`, in the order of the file.
+    pub pages: Vec<WatchedPage>,
     /// `[[notify]]`, in the order of the file.
     pub notify: Vec<NotifyRule>,
     /// `[smtp]`
@@ -98,14 +105,21 @@ impl Settings {
         }
     }
 
+    /// The interval that the user wrote for a page or its site.
+    pub fn interval_of(&self, url: &Url) -> Option<Span> {
+        let own = self.pages.iter().find(|page| page.url == *url).and_then(|page| page.times.every);
+        own.or_else(|| self.seeds.of_page(url)?.times.every)
+    }
+
     fn read(reader: &mut TableReader<'_, '_>) -> Settings {
         let archive = reader.table("archive", "[archive]", ArchiveTable::read);
         let warc = reader.table("warc", "[warc]", WarcTable::read);
         let crawl = reader.table("crawl", "[crawl]", CrawlTable::read);
         let seeds = Seeds::read(reader, crawl.max_depth);
+        let pages = WatchedPage::read_all(reader);
         let notify = NotifyRule::read_all(reader);
         let smtp = reader.table("smtp", "[smtp]", SmtpTable::read);
-        Settings { archive, warc, crawl, seeds, notify, smtp }
+        Settings { archive, warc, crawl, seeds, pages, notify, smtp }
     }
 }
 
@@ -123,7 +137,8 @@ fn refuse_later_format(path: &Path, root: &Table) -> anyhow::Result<()> {
 
 /// The keys of all tables, collected by reading a minimal file.
 fn known_keys() -> BTreeSet<SettingKey> {
-    let text = "[[site]]\nurl = \"https://example.org/\"\n[[notify]]\nname = \"a\"\nto = \"email:a@b\"\n";
+    let text = "[[site]]\nurl = \"https://example.org/\"\n[[page]]\nurl = \"https://example.org/\"\n\
+        [[notify]]\nname = \"a\"\nto = \"email:a@b\"\n";
     let Ok(document) = Document::parse(text) else { return BTreeSet::new() };
     let mut notes = ReadingLog::new(text);
     notes.read(FILE, Some(document.as_table()), None, Settings::read);
@@ -247,7 +262,7 @@ mod tests {
         let rule = "name = \"a\"\nto = \"email:a@b\"";
         for (table, key, default) in documented().into_iter().filter(|(_, _, default)| default != "none") {
             let url = match table.as_str() {
-                "[[site]]" => url,
+                "[[site]]" | "[[page]]" => url,
                 "[[notify]]" => rule,
                 _ => "",
             };

@@ -24,11 +24,16 @@ pub struct NotifyRule {
     pub to: NoticeReceiver,
     /// The changes that it reports.
     pub condition: ChangeCondition,
+    /// Visits in a row without a page, or without the selected part, after which it says so; 0 for never.
+    pub failures: u32,
     /// The URL of `perennial serve`, for links in notices.
     pub link: Option<Url>,
     /// A file with a bearer token on its first line, relative to the archive's folder.
     pub token_file: Option<PathBuf>,
 }
+
+/// `failures` of a rule without it. One failure is often gone at the next visit.
+pub const DEFAULT_FAILURES: u32 = 3;
 
 /// The receiver of notices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,13 +189,14 @@ impl NotifyRule {
             },
             with_noise: false,
         };
+        let failures = reader.whole("failures", 0..=1000).unwrap_or(DEFAULT_FAILURES);
         let link = reader.parsed("link", |text| {
             parse_web(text).ok_or_else(|| {
                 "write where `perennial serve` answers, such as http://localhost:8080/".to_owned()
             })
         });
         let token_file = reader.text("token_file").map(PathBuf::from);
-        Some(NotifyRule { name: name?, to: to?, condition, link, token_file })
+        Some(NotifyRule { name: name?, to: to?, condition, failures, link, token_file })
     }
 }
 
@@ -297,6 +303,9 @@ fn to_toml(rule: &NotifyRule) -> Table {
     if condition.min_importance > 0.0 {
         table["min_importance"] = value(condition.min_importance);
     }
+    if rule.failures != DEFAULT_FAILURES {
+        table["failures"] = value(i64::from(rule.failures));
+    }
     if !condition.kinds.is_empty() {
         table["kinds"] = value(condition.kinds.iter().map(|kind| kind.name()).collect::<Array>());
     }
@@ -358,6 +367,7 @@ mod tests {
                 },
                 with_noise: false,
             },
+            failures: 7,
             link: Some(Url::parse("http://localhost:8080/").unwrap()),
             token_file: Some("token".into()),
         };

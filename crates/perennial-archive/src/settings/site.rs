@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use perennial_core::page::segment::{SegmentConfig, Selector};
 use perennial_core::schedule::Goal;
-use perennial_core::schedule::units::{write_budget, write_bytes};
+use perennial_core::schedule::units::{write_budget, write_bytes, write_span};
 use perennial_core::time::LocalClock;
 use perennial_core::url::canonical;
 use perennial_core::url::scope::{Scope, ScopeError, ScopeKind, bare_host};
@@ -21,6 +21,7 @@ use super::holidays::Holiday;
 use super::one_of;
 use super::parts::{PageParts, parse_pin};
 use super::reader::TableReader;
+use super::times::VisitTimes;
 
 /// Bounds of a weight.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
@@ -47,6 +48,8 @@ pub struct Seed {
     /// Whether visits to its pages are paused.
     pub paused: bool,
     pub allowance: BudgetTable,
+    /// How often its pages are visited, and at which hours.
+    pub times: VisitTimes,
     pub keep: VersionRetention,
     pub parts: PageParts,
     /// Feeds of the site, in addition to those that its pages name.
@@ -200,6 +203,7 @@ impl Seed {
             allow_private: false,
             paused: false,
             allowance: BudgetTable::default(),
+            times: VisitTimes::default(),
             keep: VersionRetention::default(),
             parts: PageParts::default(),
             feeds: Vec::new(),
@@ -238,6 +242,7 @@ impl Seed {
             allow_private: reader.bool("allow_private", false),
             paused: reader.bool("paused", false),
             allowance: BudgetTable::read(reader),
+            times: VisitTimes::read(reader),
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
             parts: PageParts::new(reader.values("pin", parse_pin), reader.list("ignore", parse_selector)),
             feeds: reader.list("feeds", parse_url),
@@ -253,6 +258,9 @@ impl Seed {
             max_depth: Some(depth.unwrap_or(max_depth)),
             ..seed.scope
         };
+        if seed.times.hours.is_some() && seed.times.every.is_none() && scope.kind != ScopeKind::Page {
+            reader.refuse("hours", "it needs `every` too, such as every = \"15m\"");
+        }
         Some(Seed { scope, ..seed })
     }
 }
@@ -274,6 +282,8 @@ struct SeedRow<'a> {
     paused: bool,
     budget: Option<String>,
     bytes_per_day: Option<String>,
+    every: Option<String>,
+    hours: Option<String>,
     keep: String,
     pin: Vec<String>,
     ignore: Vec<String>,
@@ -298,6 +308,8 @@ impl Serialize for Seed {
             paused: self.paused,
             budget: self.allowance.visits.map(write_budget),
             bytes_per_day: self.allowance.bytes_per_day.map(write_bytes),
+            every: self.times.every.map(write_span),
+            hours: self.times.hours.as_ref().map(ToString::to_string),
             keep: self.keep.to_string(),
             pin: self.parts.pinned().iter().map(|part| part.selector.to_string()).collect(),
             ignore: self.parts.ignored().iter().map(Selector::to_string).collect(),
@@ -414,6 +426,12 @@ impl Seeds {
                 anyhow::bail!("{name} names several sites: write one of {}", urls.join(", "))
             }
         }
+    }
+
+    /// Whether any site starts on this host.
+    pub fn has_host(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('/');
+        self.all.iter().any(|seed| canonical::site_name(&seed.scope.seed).as_deref() == Some(host))
     }
 
     /// The numbered seeds with their numbers.

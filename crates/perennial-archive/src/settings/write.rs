@@ -106,7 +106,7 @@ fn merged(before: &Array, after: &Array) -> Array {
 }
 
 /// The settings in which two tables differ, for people.
-fn differences(before: &Table, after: &Table) -> Vec<String> {
+pub(super) fn differences(before: &Table, after: &Table) -> Vec<String> {
     let text = |item: &Item| item.to_string().trim().to_owned();
     let mut changes = Vec::new();
     for (key, item) in after {
@@ -176,6 +176,7 @@ fn to_toml(seed: &Seed) -> Table {
     put("paused", seed.paused.then(|| value(true)));
     put("budget", seed.allowance.visits.map(|budget| value(write_budget(budget))));
     put("bytes_per_day", seed.allowance.bytes_per_day.map(|bytes| value(write_bytes(bytes))));
+    seed.times.to_toml().into_iter().for_each(|(key, item)| put(key, item));
     put("keep", (seed.keep != usual.keep).then(|| value(seed.keep.to_string())));
     let selectors = |selectors: &[Selector]| list(selectors.iter().map(Selector::to_string));
     put("pin", list(seed.parts.pinned().iter().map(pin_to_toml)));
@@ -197,7 +198,8 @@ mod tests {
 
     use super::*;
     use crate::settings::site::{parse_holiday, parse_pattern, parse_selector, parse_url, parse_zone};
-    use crate::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, VersionRetention};
+    use crate::settings::times::{parse_every, parse_hours};
+    use crate::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, VersionRetention, VisitTimes};
 
     fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -235,6 +237,10 @@ mod tests {
                     .unwrap(),
                 ),
                 bytes_per_day: Some(1_500_000),
+            },
+            times: VisitTimes {
+                every: Some(parse_every("90s").unwrap()),
+                hours: Some(parse_hours("Mon-Fri 08:00-18:00").unwrap()),
             },
             keep: VersionRetention::Important,
             feeds: vec![parse_url("http://feeds.a.org/f?x=1").unwrap()],

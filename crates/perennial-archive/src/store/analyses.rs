@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use perennial_core::http::response::Identity;
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::page::importance::Importance;
-use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::noise::{Noise, NoiseHistory};
 use perennial_core::page::segment::BlockTree;
 use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
@@ -98,6 +98,8 @@ pub struct Analysis {
     pub is_indexed: bool,
     /// The tree, if it differs from the one before.
     pub tree: Option<NewTree>,
+    /// The tree before, with its time, if it was made again because it was of an earlier engine.
+    pub remade_before: Option<(Timestamp, NewTree)>,
     /// The title at this observation, or the last one that showed a title.
     pub title: Option<String>,
     /// The previous title, if this observation changed it.
@@ -105,6 +107,8 @@ pub struct Analysis {
     /// The items that appeared on a listing page or were retitled there. They are not stored, because the trees contain
     /// them.
     pub items: Vec<NewsItem>,
+    /// The most important operation in words. It is not stored either.
+    pub summary: Option<String>,
 }
 
 /// An item that appeared on a listing page or was retitled there.
@@ -129,8 +133,8 @@ pub struct ChangeRow {
     pub status: ChangeStatus,
     /// Number of operations between the two trees, if both observations were laid out.
     pub n_operations: usize,
-    /// How much of each operation is noise by the page's history at that time; empty if none is.
-    pub noise: Vec<f64>,
+    /// How much of each operation is noise by the page's history at that time, and why; empty if none is.
+    pub noise: Vec<Noise>,
     pub title: Option<String>,
     /// The previous title, if the change replaced it.
     pub title_before: Option<String>,
@@ -238,6 +242,9 @@ impl Commit<'_> {
                 analysis.title_before
             ],
         )?;
+        if let Some((time, tree)) = &analysis.remade_before {
+            self.put_tree(page, *time, tree)?;
+        }
         match &analysis.tree {
             Some(tree) => self.put_tree(page, time, tree),
             None => Ok(()),
@@ -323,7 +330,7 @@ impl Store {
         url: &str,
         before: Timestamp,
         after: Timestamp,
-    ) -> anyhow::Result<Option<(f64, Vec<f64>)>> {
+    ) -> anyhow::Result<Option<(f64, Vec<Noise>)>> {
         let times = params![url, before.as_millis(), after.as_millis()];
         let read = |row: &Row<'_>| Ok((row.get(0)?, noise_in(row, 1)?));
         let sql = "SELECT l.importance, l.noise FROM lessons l JOIN pages p ON p.id = l.page
@@ -458,7 +465,7 @@ pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
     })
 }
 
-fn noise_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
+fn noise_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<Noise>> {
     Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(|packed| unpack_noise(&packed)).unwrap_or_default())
 }
 

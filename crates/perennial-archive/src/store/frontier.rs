@@ -68,15 +68,21 @@ impl PageKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VisitEnding {
-    /// The content changed, or was the first.
+    /// The content changed.
     Changed,
     Unchanged,
     /// No response arrived, or one that counts as a failure.
     Failed,
-    /// The page is gone or must not be fetched.
+    /// There was a page, and it is gone.
     Gone,
     /// The URL redirects to a different page.
     Redirected,
+    /// The first content of the URL.
+    New,
+    /// There never was a page: a dead link.
+    Missing,
+    /// robots.txt forbids the visit, or the page forbids archiving.
+    Refused,
 }
 
 impl VisitEnding {
@@ -87,6 +93,9 @@ impl VisitEnding {
             1 => VisitEnding::Unchanged,
             3 => VisitEnding::Gone,
             4 => VisitEnding::Redirected,
+            5 => VisitEnding::New,
+            6 => VisitEnding::Missing,
+            7 => VisitEnding::Refused,
             _ => VisitEnding::Failed,
         }
     }
@@ -99,6 +108,9 @@ impl VisitEnding {
             VisitEnding::Failed => "failed",
             VisitEnding::Gone => "gone",
             VisitEnding::Redirected => "redirected",
+            VisitEnding::New => "new",
+            VisitEnding::Missing => "missing",
+            VisitEnding::Refused => "refused",
         }
     }
 }
@@ -132,6 +144,13 @@ pub struct VisitTarget {
 }
 
 impl VisitTarget {
+    /// A URL of the frontier, without what is known of its last response.
+    pub fn from_frontier(known: &FrontierPage) -> VisitTarget {
+        let FrontierPage { page, site, kind, seed, depth, visited, n_failures, .. } = *known;
+        let unvisited = VisitTarget::unvisited(page, site, known.url.clone(), kind, seed);
+        VisitTarget { depth, visited, n_failures, ..unvisited }
+    }
+
     /// A URL one link from its seed that was never visited.
     pub fn unvisited(page: PageId, site: SiteId, url: String, kind: PageKind, seed: i64) -> VisitTarget {
         VisitTarget {
@@ -246,7 +265,9 @@ impl Commit<'_> {
     pub fn backfill(&mut self, found: &Discovery) -> anyhow::Result<()> {
         let (page, _) = self.put_discovery(found)?;
         let sql = "UPDATE crawl_pages SET visited = c.time,
-                ending = CASE c.answer WHEN 3 THEN 3 WHEN 4 THEN 2 ELSE 1 END,
+                ending = CASE c.answer WHEN 4 THEN 2 WHEN 3 THEN
+                    CASE WHEN EXISTS (SELECT 1 FROM captures p WHERE p.page = ?1 AND p.answer = 0) THEN 3 ELSE 6 END
+                    ELSE 1 END,
                 n_failures = CASE c.answer WHEN 4 THEN 1 ELSE 0 END
             FROM (SELECT time, answer FROM captures WHERE page = ?1 AND answer IS NOT NULL
                   ORDER BY time DESC, id DESC LIMIT 1) c

@@ -63,7 +63,7 @@ pub use ingest::{
 };
 use links::encode_targets;
 pub use observations::{Observation, ObservationOrder, ObservationSelection};
-pub use outbox::{NewNotice, Outbox, PageNotices, PendingNotice, RuleState};
+pub use outbox::{BlindPage, NewNotice, Outbox, PageNotices, PendingNotice, RuleState};
 pub use overview::{AnalysisCounts, AnalysisDay, AnalysisRow, FailingHost, SitePage};
 pub use quarantine::{QuarantineCounts, QuarantineReason, QuarantinedRecord};
 pub use query::{ArchiveCounts, Capture, CaptureFilter, LatestPayload, PageRow, VersionRow};

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use perennial_core::notice::BlindWatch;
 use perennial_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use super::reading::open_read_only;
 use super::rows::{Columns, Statements};
 use super::{BUSY_TIMEOUT, url_hash};
 
-const OUTBOX_VERSION: i64 = 1;
+const OUTBOX_VERSION: i64 = 2;
 
 /// Sent notices that are kept for display.
 const MAX_SENT: i64 = 1_000;
@@ -47,6 +48,20 @@ const SCHEMA: &str = "
         UNIQUE (rule, page, time)
     );
     CREATE INDEX notices_waiting ON notices(rule, page, id) WHERE sent IS NULL;
+";
+
+/// Added in version 2: watches that do not see their page.
+const BLIND_SCHEMA: &str = "
+    CREATE TABLE blind (
+        rule TEXT NOT NULL,
+        page INTEGER NOT NULL,           -- 64 bits of its address
+        url TEXT NOT NULL,
+        n_failures INTEGER NOT NULL,     -- visits in a row
+        reason TEXT NOT NULL,            -- of the last one
+        since INTEGER NOT NULL,          -- the first one
+        is_reported INTEGER NOT NULL,
+        PRIMARY KEY (rule, page)
+    ) WITHOUT ROWID;
 ";
 
 #[derive(Debug)]
@@ -101,6 +116,18 @@ pub struct RuleState {
     pub ready_at: Option<String>,
     /// Why the last one failed.
     pub error: Option<String>,
+    /// Pages that the rule cannot see, with the reasons.
+    pub blind: Vec<BlindPage>,
+}
+
+/// A page that a rule does not see.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct BlindPage {
+    pub url: String,
+    pub reason: String,
+    pub since: String,
+    /// Visits in a row.
+    pub n_failures: u32,
 }
 
 impl Outbox {
@@ -128,7 +155,12 @@ impl Outbox {
         let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         match version {
             0 => {
-                transaction.execute_batch(&format!("{SCHEMA} PRAGMA user_version = {OUTBOX_VERSION};"))?;
+                let sql = format!("{SCHEMA} {BLIND_SCHEMA} PRAGMA user_version = {OUTBOX_VERSION};");
+                transaction.execute_batch(&sql)?;
+            }
+            1 => {
+                let sql = format!("{BLIND_SCHEMA} PRAGMA user_version = {OUTBOX_VERSION};");
+                transaction.execute_batch(&sql)?;
             }
             OUTBOX_VERSION => {}
             other => bail!("it has schema {other}: install a later perennial"),
@@ -154,6 +186,7 @@ impl Outbox {
         let mut n_forgotten = 0;
         for gone in known.iter().filter(|name| !names.contains(&name.as_str())) {
             transaction.execute("DELETE FROM rules WHERE name = ?1", [gone])?;
+            transaction.execute("DELETE FROM blind WHERE rule = ?1", [gone])?;
             n_forgotten +=
                 transaction.execute("DELETE FROM notices WHERE rule = ?1 AND sent IS NULL", [gone])?;
         }
@@ -190,6 +223,61 @@ impl Outbox {
             transaction.run(sql, params![hash, page.until.as_millis()])?;
         }
         Ok(transaction.commit()?)
+    }
+
+    /// Whether a rule sees a page; `None` if it does.
+    pub fn blind(&self, rule: &str, url: &str) -> anyhow::Result<Option<BlindWatch>> {
+        let sql = "SELECT n_failures, reason, since, is_reported FROM blind WHERE rule = ?1 AND page = ?2";
+        self.connection.row(sql, params![rule, url_hash(url) as i64], |row| {
+            Ok(BlindWatch {
+                n_failures: row.get(0)?,
+                reason: row.get(1)?,
+                since: row.time(2)?,
+                is_reported: row.get(3)?,
+            })
+        })
+    }
+
+    /// Stores whether a rule sees a page, with the notice about it, in one commit.
+    pub fn put_blind(
+        &mut self,
+        rule: &str,
+        url: &str,
+        watch: Option<&BlindWatch>,
+        notice: Option<&NewNotice>,
+    ) -> anyhow::Result<()> {
+        let transaction = self.connection.transaction()?;
+        let hash = url_hash(url) as i64;
+        match watch {
+            Some(BlindWatch { n_failures, reason, since, is_reported }) => {
+                let sql =
+                    "INSERT OR REPLACE INTO blind (rule, page, url, n_failures, reason, since, is_reported)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+                let values = params![rule, hash, url, n_failures, reason, since.as_millis(), is_reported];
+                transaction.run(sql, values)?;
+            }
+            None => {
+                transaction.run("DELETE FROM blind WHERE rule = ?1 AND page = ?2", params![rule, hash])?
+            }
+        }
+        if let Some(notice) = notice {
+            let sql = "INSERT OR IGNORE INTO notices (rule, page, time, body) VALUES (?1, ?2, ?3, ?4)";
+            transaction.run(sql, params![notice.rule, hash, notice.time.as_millis(), notice.body])?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn blind_pages(&self, rule: &str) -> anyhow::Result<Vec<BlindPage>> {
+        let is_old: i64 = self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        // A reader may see the file before a crawl of this release has opened it.
+        if is_old < 2 {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT url, reason, since, n_failures FROM blind WHERE rule = ?1 ORDER BY url LIMIT 100";
+        self.connection.rows(sql, [rule], |row| {
+            let since = row.time(2)?.to_rfc3339();
+            Ok(BlindPage { url: row.get(0)?, reason: row.get(1)?, since, n_failures: row.get(3)? })
+        })
     }
 
     /// The next notice of a rule with a number above `after` that may be sent now: the first pending one of its page.
@@ -266,7 +354,7 @@ impl Outbox {
         let sql = "SELECT name, n_sent, last_sent, n_failures, ready_at, error,
               (SELECT count(*) FROM notices WHERE rule = name AND sent IS NULL)
             FROM rules ORDER BY name";
-        self.connection.rows(sql, [], |row| {
+        let mut states: Vec<RuleState> = self.connection.rows(sql, [], |row| {
             Ok(RuleState {
                 name: row.get(0)?,
                 n_sent: row.count(1)?,
@@ -278,8 +366,13 @@ impl Outbox {
                     .map(Timestamp::to_rfc3339),
                 error: row.get(5)?,
                 n_waiting: row.count(6)?,
+                blind: Vec::new(),
             })
-        })
+        })?;
+        for state in &mut states {
+            state.blind = self.blind_pages(&state.name)?;
+        }
+        Ok(states)
     }
 }
 

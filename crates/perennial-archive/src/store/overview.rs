@@ -48,10 +48,10 @@ pub struct AnalysisDay {
 pub struct AnalysisCounts {
     /// All analysed observations.
     pub n_observations: u64,
-    /// Observations that showed a new version.
+    /// Observations after the first that showed a new version.
     pub n_changes: u64,
-    /// Observations that showed noise only.
-    pub n_noise: u64,
+    /// Observations that showed nothing new, or noise only.
+    pub n_unchanged: u64,
     /// Versions worth indexing.
     pub n_indexed: u64,
 }
@@ -145,13 +145,13 @@ impl Store {
     /// The analyses of a page, counted by result.
     pub fn analysis_counts(&self, page: PageId) -> anyhow::Result<AnalysisCounts> {
         let sql = format!(
-            "SELECT count(*), sum({IS_NEW_VERSION}), sum(l.seen = 2), sum(l.is_indexed) FROM lessons l WHERE l.page = ?1"
+            "SELECT count(*), sum({IS_LATER_VERSION}), sum(l.seen IN (1, 2)), sum(l.is_indexed) FROM lessons l WHERE l.page = ?1"
         );
         let counts = self.connection.row(&sql, [page.0], |row| {
             Ok(AnalysisCounts {
                 n_observations: row.count(0)?,
                 n_changes: row.count(1)?,
-                n_noise: row.count(2)?,
+                n_unchanged: row.count(2)?,
                 n_indexed: row.count(3)?,
             })
         })?;

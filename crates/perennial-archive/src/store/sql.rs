@@ -104,7 +104,7 @@ const VIEWS: &[SqlView] = &[
             ("site", "s.host"),
             ("time", time!("l.time")),
             ("before", time!("l.before")),
-            ("status", STATUS),
+            ("change_status", CHANGE_STATUS),
             ("importance", "l.importance"),
             ("is_indexed", "l.is_indexed"),
         ],
@@ -183,7 +183,7 @@ const VIEWS: &[SqlView] = &[
             ("last_visit", time!("c.visited")),
             (
                 "ending",
-                "CASE c.ending WHEN 0 THEN 'changed' WHEN 1 THEN 'unchanged' WHEN 2 THEN 'failed' WHEN 3 THEN 'gone' WHEN 4 THEN 'redirected' END",
+                "CASE c.ending WHEN 0 THEN 'changed' WHEN 1 THEN 'unchanged' WHEN 2 THEN 'failed' WHEN 3 THEN 'gone' WHEN 4 THEN 'redirected' WHEN 5 THEN 'new' WHEN 6 THEN 'missing' WHEN 7 THEN 'refused' END",
             ),
             ("n_failures", "c.n_failures"),
         ],
@@ -191,7 +191,7 @@ const VIEWS: &[SqlView] = &[
     },
 ];
 
-const STATUS: &str = "CASE l.seen WHEN 0 THEN 'first' WHEN 1 THEN 'same' WHEN 2 THEN 'noise' WHEN 3 THEN 'changed' WHEN 4 THEN 'unjudged'
+const CHANGE_STATUS: &str = "CASE l.seen WHEN 0 THEN 'first' WHEN 1 THEN 'same' WHEN 2 THEN 'noise' WHEN 3 THEN 'changed' WHEN 4 THEN 'unjudged'
     WHEN 5 THEN 'absent' WHEN 6 THEN 'vanished' WHEN 7 THEN 'redirected' WHEN 8 THEN 'returned' END";
 
 const KIND: &str =

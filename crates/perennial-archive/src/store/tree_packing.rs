@@ -10,6 +10,7 @@
 use std::io::{self, Read, Write};
 
 use anyhow::Context;
+use perennial_core::page::noise::{Noise, NoiseKind, NoiseReason};
 use perennial_core::page::segment::{Block, BlockTree, Image, Link, NodeId, Text, vixml};
 use zstd::zstd_safe::CParameter;
 
@@ -166,28 +167,64 @@ fn each_block(blocks: &mut [Block], change: &mut impl FnMut(&mut Block)) {
     }
 }
 
-/// How much of each operation of a change is noise, in the order of the delta; `None` if none is. The bytes are pairs
-/// of value and number of repetitions.
-pub fn pack_noise(noise: impl IntoIterator<Item = f64>) -> Option<Vec<u8>> {
-    let mut runs: Vec<(u8, u8)> = Vec::new();
-    for noise in noise {
-        let value = (noise.clamp(0.0, 1.0) * NOISE_STEPS).round() as u8;
+/// How much of each operation of a change is noise and why, in the order of the delta; `None` if none is. After the
+/// mark, runs of equal operations: the share in two-hundredths, the number of repetitions and, if there is a share, the
+/// kind of the reason, the changes and the visits.
+pub fn pack_noise(noise: impl IntoIterator<Item = Noise>) -> Option<Vec<u8>> {
+    let mut runs: Vec<(u8, Option<NoiseReason>, u8)> = Vec::new();
+    for Noise { share, reason } in noise {
+        let value = (share.clamp(0.0, 1.0) * NOISE_STEPS).round() as u8;
+        let reason = reason.filter(|_| value > 0);
         match runs.last_mut() {
-            Some((last, n)) if *last == value && *n < u8::MAX => *n += 1,
-            _ => runs.push((value, 1)),
+            Some((last, why, n)) if (*last, *why) == (value, reason) && *n < u8::MAX => *n += 1,
+            _ => runs.push((value, reason, 1)),
         }
     }
-    let is_some = runs.iter().any(|(value, _)| *value > 0);
-    is_some.then(|| runs.into_iter().flat_map(|(value, n)| [value, n]).collect())
+    if runs.iter().all(|(value, ..)| *value == 0) {
+        return None;
+    }
+    let mut packed = vec![NOISE_WITH_REASONS];
+    for (value, reason, n) in runs {
+        packed.extend([value, n]);
+        if value > 0 {
+            let kind = reason.and_then(|reason| NoiseKind::ALL.iter().position(|kind| *kind == reason.kind));
+            packed.push(kind.map_or(u8::MAX, |kind| kind as u8));
+            let (n_changes, n_visits) = reason.map_or((0, 0), |reason| (reason.n_changes, reason.n_visits));
+            packed.extend(n_changes.to_le_bytes());
+            packed.extend(n_visits.to_le_bytes());
+        }
+    }
+    Some(packed)
 }
 
-/// The inverse of [`pack_noise`], in steps of 1/200.
-pub fn unpack_noise(packed: &[u8]) -> Vec<f64> {
-    let runs = packed.chunks_exact(2);
-    runs.flat_map(|run| std::iter::repeat_n(f64::from(run[0]) / NOISE_STEPS, usize::from(run[1]))).collect()
+/// The inverse of [`pack_noise`], in steps of 1/200. Earlier releases stored pairs of value and repetitions.
+pub fn unpack_noise(packed: &[u8]) -> Vec<Noise> {
+    let share = |value: u8| f64::from(value) / NOISE_STEPS;
+    let Some(mut rest) = packed.strip_prefix(&[NOISE_WITH_REASONS]) else {
+        let runs = packed.chunks_exact(2);
+        let noise = |run: &[u8]| Noise { share: share(run[0]), reason: None };
+        return runs.flat_map(|run| std::iter::repeat_n(noise(run), usize::from(run[1]))).collect();
+    };
+    let mut all = Vec::new();
+    while let [value, n, after @ ..] = rest {
+        rest = after;
+        let mut noise = Noise { share: share(*value), reason: None };
+        if *value > 0 {
+            let [kind, c0, c1, v0, v1, v2, v3, after @ ..] = rest else { break };
+            rest = after;
+            let (n_changes, n_visits) =
+                (u16::from_le_bytes([*c0, *c1]), u32::from_le_bytes([*v0, *v1, *v2, *v3]));
+            let kind = NoiseKind::ALL.get(usize::from(*kind));
+            noise.reason = kind.map(|kind| NoiseReason { kind: *kind, n_changes, n_visits });
+        }
+        all.extend(std::iter::repeat_n(noise, usize::from(*n)));
+    }
+    all
 }
 
 const NOISE_STEPS: f64 = 200.0;
+/// First byte of noise with reasons. It is not a value.
+const NOISE_WITH_REASONS: u8 = 255;
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -257,16 +294,34 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn noise_comes_back_within_a_step(noise in vec(prop_oneof![Just(0.0), Just(0.75), 0.0..1.0f64], 0..600)) {
+        fn noise_comes_back_within_a_step(noise in vec(any_noise(), 0..600)) {
             match pack_noise(noise.iter().copied()) {
                 Some(packed) => {
                     let again = unpack_noise(&packed);
                     prop_assert_eq!(again.len(), noise.len());
-                    prop_assert!(again.iter().zip(&noise).all(|(x, y)| (x - y).abs() <= 0.5 / NOISE_STEPS));
+                    for (again, noise) in again.iter().zip(&noise) {
+                        prop_assert!((again.share - noise.share).abs() <= 0.5 / NOISE_STEPS);
+                        prop_assert!(again.reason == noise.reason || again.share == 0.0);
+                    }
                 }
-                None => prop_assert!(noise.iter().all(|noise| *noise < 1.0 / NOISE_STEPS)),
+                None => prop_assert!(noise.iter().all(|noise| noise.share < 1.0 / NOISE_STEPS)),
             }
         }
+    }
+
+    fn any_noise() -> impl Strategy<Value = Noise> {
+        let reason =
+            (0..NoiseKind::ALL.len(), any::<u16>(), any::<u32>()).prop_map(|(kind, n_changes, n_visits)| {
+                NoiseReason { kind: NoiseKind::ALL[kind], n_changes, n_visits }
+            });
+        let share = prop_oneof![Just(0.0), Just(0.75), 0.0..1.0f64];
+        (share, proptest::option::of(reason)).prop_map(|(share, reason)| Noise { share, reason })
+    }
+
+    #[test]
+    fn noise_of_earlier_releases_is_read() {
+        let shares: Vec<f64> = unpack_noise(&[0, 2, 200, 1]).iter().map(|noise| noise.share).collect();
+        assert_eq!(shares, [0.0, 0.0, 1.0]);
     }
 
     #[test]

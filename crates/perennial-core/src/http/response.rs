@@ -150,6 +150,22 @@ pub fn error_name(status: u16, is_broken_off: bool) -> Option<&'static str> {
     }
 }
 
+/// The same for people.
+pub fn error_words(status: u16, is_broken_off: bool) -> Option<String> {
+    let words = match error_name(status, is_broken_off)? {
+        "disconnected" => {
+            return Some("the connection ended before the whole response had arrived".to_owned());
+        }
+        "not-found" => "there is no such page",
+        "forbidden" => "the server refuses access",
+        "too-many-requests" => "the server receives too many requests",
+        "client-error" => "the server rejects the request",
+        "server-error" => "the server has a problem",
+        _ => "the response has an unusual status",
+    };
+    Some(format!("{words} (status {status})"))
+}
+
 /// The meaning of a response for its host.
 pub fn host_response(
     status: u16,

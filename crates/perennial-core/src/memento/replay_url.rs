@@ -143,7 +143,11 @@ fn parse_when(text: &str) -> Option<(RequestedTime, Modifier)> {
     match n_digits {
         0 if modifier == Modifier::Top => None,
         0 => Some((RequestedTime::Unsaid, modifier)),
-        1..=14 => Some((RequestedTime::At { time: latest_time(&text[..n_digits]), n_digits }, modifier)),
+        // Some clients add milliseconds, which no URL of a memento has.
+        1..=14 | 17 => {
+            let n_digits = n_digits.min(14);
+            Some((RequestedTime::At { time: latest_time(&text[..n_digits]), n_digits }, modifier))
+        }
         _ => None,
     }
 }

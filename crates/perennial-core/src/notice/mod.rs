@@ -3,8 +3,10 @@
 //! A condition is checked in two steps. [`ChangeCondition::may_hold`] needs only the list of changes, so most changes
 //! cost nothing. [`ChangeCondition::holds`] also needs the texts of both versions.
 
+mod health;
 mod operation;
 
+pub use health::{BlindWatch, HealthNotice, after_visit};
 pub use operation::{BlockPlace, OperationFilter, ReportedElement, ReportedOperation};
 
 use std::fmt;
@@ -192,8 +194,8 @@ impl ChangeCondition {
     /// Whether an operation matches. Noise and advertisements only match on request.
     pub fn matches_operation(&self, operation: &ReportedOperation<'_>) -> bool {
         let wants_advertisements = self.operations.is_in_advertisements();
-        let Judgement { is_advertisement, noise } = operation.judgement;
-        let judgement = Judgement { is_advertisement: is_advertisement && !wants_advertisements, noise };
+        let is_advertisement = operation.judgement.is_advertisement && !wants_advertisements;
+        let judgement = Judgement { is_advertisement, ..operation.judgement };
         (self.with_noise || judgement.is_worth_reporting(operation.share))
             && self.operations.matches_operation(operation)
     }

@@ -162,7 +162,7 @@ mod tests {
         role: Some("main"),
         blocks: [None, Some("B1.2.3")],
         texts: [None, Some("Speed limits")],
-        judgement: Judgement { is_advertisement: false, noise: 0.0 },
+        judgement: Judgement { is_advertisement: false, noise: 0.0, reason: None },
         share: 0.5,
     };
 

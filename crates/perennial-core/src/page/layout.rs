@@ -106,8 +106,10 @@ pub struct NodeBox {
     pub display: Display,
     /// Whether it has `position: fixed` or `sticky`. If so, its position on the page varies.
     pub is_fixed: bool,
-    /// False if a reader cannot see it: `display: none`, `visibility: hidden`, opacity 0, `aria-hidden` or `hidden`.
+    /// False if a reader cannot see it: `display: none`, `visibility: hidden`, opacity 0 or `hidden`.
     pub is_visible: bool,
+    /// Whether it is one click away, as in a closed `<details>` or a tab. Such content counts as visible.
+    pub is_collapsed: bool,
 }
 
 /// A layout without text. It fits every page with the same structure.
@@ -119,6 +121,8 @@ pub struct Boxes {
     pub width: f32,
     /// Height of the whole page.
     pub height: f32,
+    /// Whether the page was read without its styles, because almost nothing was visible with them.
+    pub is_unstyled: bool,
     /// The laid-out nodes in document order. The first is the root element.
     pub nodes: Vec<NodeBox>,
 }
@@ -132,6 +136,7 @@ impl Boxes {
             engine: self.engine.clone(),
             width: self.width,
             height: self.height,
+            is_unstyled: self.is_unstyled,
             nodes: filled.collect::<Option<_>>()?,
         })
     }
@@ -156,6 +161,7 @@ impl NodeBox {
             display: self.display,
             is_fixed: self.is_fixed,
             is_visible: self.is_visible,
+            is_collapsed: self.is_collapsed,
         }
     }
 }
@@ -185,8 +191,10 @@ pub struct LayoutNode<'a> {
     pub display: Display,
     /// Whether it has `position: fixed` or `sticky`. If so, its position on the page varies.
     pub is_fixed: bool,
-    /// False if a reader cannot see it: `display: none`, `visibility: hidden`, opacity 0, `aria-hidden` or `hidden`.
+    /// False if a reader cannot see it: `display: none`, `visibility: hidden`, opacity 0 or `hidden`.
     pub is_visible: bool,
+    /// Whether it is one click away, as in a closed `<details>` or a tab. Such content counts as visible.
+    pub is_collapsed: bool,
 }
 
 impl LayoutNode<'_> {
@@ -211,6 +219,8 @@ pub struct Layout<'a> {
     pub width: f32,
     /// Height of the whole page.
     pub height: f32,
+    /// Whether the page was read without its styles, because almost nothing was visible with them.
+    pub is_unstyled: bool,
     /// All nodes in document order. The first is the root element.
     pub nodes: Vec<LayoutNode<'a>>,
 }
@@ -233,6 +243,7 @@ impl Layout<'_> {
             display: node.display,
             is_fixed: node.is_fixed,
             is_visible: node.is_visible,
+            is_collapsed: node.is_collapsed,
         });
         Layout {
             nodes: nodes.collect(),
@@ -240,6 +251,7 @@ impl Layout<'_> {
             engine: self.engine,
             width: self.width,
             height: self.height,
+            is_unstyled: self.is_unstyled,
         }
     }
 }

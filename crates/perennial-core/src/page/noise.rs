@@ -1,17 +1,18 @@
-//! The history of a page's changes -> how much of a change is noise: counters, dates, nonces, rotating teasers
+//! The history of a page's changes -> how much of a change is noise, and why: counters, dates, nonces, rotating teasers
 //! (P-VISUAL 6; docs/papers.md, Advertisements and noise).
 //!
-//! Text that changes on every visit without new words is noise. For some numbers the text decides (`text::numbers`): a
-//! price is news, a clock is not. For others only the history can decide. So a small state per page counts how often
-//! each element changed without new words, and stores what disappeared and may come back. The share of visits with
-//! such a change is estimated with a prior: one change in two visits, and 39 in 40 for a date.
+//! Noise is earned. A change that repeats at most visits without new words, or that returns to an earlier value, informs
+//! nobody. So a small state per page counts how often each element changed without new words, and stores what
+//! disappeared and may come back. The form of a text (`text::stamps`) says only where to begin: a clock weighs little at
+//! first sight, a number in a sentence fully. A page that changes for the first time is reported in any case.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::page::diff::{Delta, Element, Operation, OperationKind, Subject};
 use crate::page::importance::Judgement;
 use crate::page::segment::Block;
-use crate::text::numbers::{NumberChange, classify, is_passing};
+use crate::text::numbers::{NumberChange, classify};
+use crate::text::stamps::{PassingKind, passing};
 
 /// Maximum number of elements whose changes are counted. Those with the fewest changes are dropped first.
 const MAX_CHANGING: usize = 128;
@@ -19,16 +20,29 @@ const MAX_CHANGING: usize = 128;
 const MAX_VANISHED: usize = 512;
 /// Noise of an element that returns after it vanished.
 const RETURNING: f64 = 0.75;
+/// Maximum number of visits per return of an element that rotates.
+const MAX_VISITS_PER_RETURN: u32 = 10;
+/// Noise of a date that is renewed regularly, though not at most visits: the date of the day on a page that is visited
+/// every hour.
+const RENEWED: f64 = 0.75;
+/// Number of changes from which a date may be renewed regularly, and the number of visits for each.
+const RENEWALS: (f64, f64) = (3.0, 30.0);
 /// Minimum noise of an operation that counts as noise.
 const MOSTLY_NOISE: f64 = 0.6;
 /// Maximum number of new words of a change that may be a nonce.
 const FEW_WORDS: usize = 2;
+/// Number of visits after which even a number in a sentence may be noise, and its share of visits with a change.
+const RESTLESS_NUMBER: (f64, f64) = (12.0, 0.9);
+/// The same for other changes.
+const RESTLESS: (f64, f64) = (4.0, 0.8);
 /// Number of observations in a row with a changed unreadable document after which its changes are noise only.
 const MIN_CHANGES_IN_A_ROW: u16 = 5;
-/// The ID under which changes of an unreadable document are counted.
+/// The IDs under which changes of the page as a whole are counted: of an unreadable document, and visits at which a
+/// stamp of this kind changed, came or went.
 const WHOLE: u64 = 0;
-/// Maximum number of words of a text that is mainly a date.
-const MAX_DATE_WORDS: usize = 15;
+const CLOCKS: u64 = 1;
+const STAMPS: u64 = 2;
+const COUNTERS: u64 = 3;
 /// First byte of the stored form.
 const FORMAT: u8 = 1;
 
@@ -54,20 +68,119 @@ pub struct NoiseError {
     pub reason: &'static str,
 }
 
-/// How much of a change is noise, from 0 to 1.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Noise(pub f64);
+/// How much of a change is noise, and why.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Noise {
+    /// From 0 (all of it is news) to 1 (none is).
+    pub share: f64,
+    /// `None` if none of it is noise, and if the reason was not stored.
+    pub reason: Option<NoiseReason>,
+}
+
+/// Why a change is noise: what changed, and how often it changed before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoiseReason {
+    pub kind: NoiseKind,
+    /// Visits before this one at which it changed.
+    pub n_changes: u16,
+    /// Visits before this one that could have shown a change.
+    pub n_visits: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoiseKind {
+    /// A time of day, or an age.
+    Clock,
+    /// The date of the day or of an update.
+    Stamp,
+    Counter,
+    /// A number whose meaning is unknown.
+    Number,
+    /// A text or a URL without new words.
+    Wording,
+    /// An element that vanished and came back.
+    Returning,
+    /// A document of which only the bytes are known.
+    Unreadable,
+}
+
+impl NoiseKind {
+    pub const ALL: [NoiseKind; 7] = [
+        NoiseKind::Clock,
+        NoiseKind::Stamp,
+        NoiseKind::Counter,
+        NoiseKind::Number,
+        NoiseKind::Wording,
+        NoiseKind::Returning,
+        NoiseKind::Unreadable,
+    ];
+
+    /// For people.
+    fn name(self) -> &'static str {
+        match self {
+            NoiseKind::Clock => "a clock",
+            NoiseKind::Stamp => "a time stamp",
+            NoiseKind::Counter => "a counter",
+            NoiseKind::Number => "a number",
+            NoiseKind::Wording => "a part without new words",
+            NoiseKind::Returning => "an element that comes and goes",
+            NoiseKind::Unreadable => "an unreadable document",
+        }
+    }
+
+    fn from_passing(kind: PassingKind) -> NoiseKind {
+        match kind {
+            PassingKind::Clock => NoiseKind::Clock,
+            PassingKind::Stamp => NoiseKind::Stamp,
+            PassingKind::Counter => NoiseKind::Counter,
+        }
+    }
+}
+
+impl NoiseReason {
+    /// "a time stamp that changed at 21 of 22 visits"
+    pub fn sentence(&self) -> String {
+        let (n_changes, n_visits) = (self.n_changes, self.n_visits);
+        match (self.kind, n_changes) {
+            (NoiseKind::Returning, 0) => format!("{}, seen before", self.kind.name()),
+            (_, 0) if n_visits == 0 => format!("{}, by its form", self.kind.name()),
+            (_, 0) => format!("{} that did not change at {n_visits} visits before", self.kind.name()),
+            _ => format!("{} that changed at {n_changes} of {n_visits} visits", self.kind.name()),
+        }
+    }
+
+    /// Whether the page's own history shows it, not only the form of the text.
+    pub fn is_earned(&self) -> bool {
+        self.n_changes > 0
+    }
+}
 
 impl Noise {
+    pub const NONE: Noise = Noise { share: 0.0, reason: None };
+
+    fn new(share: f64, kind: NoiseKind, n_changes: u16, n_visits: u32) -> Noise {
+        let reason = Some(NoiseReason { kind, n_changes, n_visits }).filter(|_| share > 0.0);
+        Noise { share, reason }
+    }
+
     pub fn is_mostly_noise(self) -> bool {
-        self.0 >= MOSTLY_NOISE
+        self.share >= MOSTLY_NOISE
     }
 }
 
 impl Judgement {
-    /// Whether a reader learns nothing from the operation. A change is noise only if all of its operations are.
+    pub fn noise(self) -> Noise {
+        Noise { share: self.noise, reason: self.reason }
+    }
+
+    /// Whether a reader learns nothing from the operation.
     pub fn is_noise(self) -> bool {
-        self.is_advertisement || Noise(self.noise).is_mostly_noise()
+        self.is_advertisement || self.noise >= MOSTLY_NOISE
+    }
+
+    /// Whether it is noise and the page's history shows it. A change of such operations only is not reported.
+    pub fn is_earned_noise(self) -> bool {
+        self.is_advertisement || self.is_noise() && self.reason.is_none_or(|reason| reason.is_earned())
     }
 
     /// Whether an operation with this share of the change's importance should be reported.
@@ -79,7 +192,10 @@ impl Judgement {
 impl NoiseHistory {
     /// How much of an operation is noise, judged by earlier visits.
     pub fn noise(&self, operation: &Operation) -> Noise {
-        let noise = match (operation.kind, operation.subject) {
+        if is_replaced_news(operation) {
+            return Noise::NONE;
+        }
+        match (operation.kind, operation.subject) {
             (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => {
                 self.insert_noise(element)
             }
@@ -95,9 +211,8 @@ impl NoiseHistory {
             (OperationKind::Delete, Subject::Block(Some(block))) => {
                 mean_noise(block, |element| self.delete_noise(element))
             }
-            _ => 0.0,
-        };
-        Noise(noise)
+            _ => Noise::NONE,
+        }
     }
 
     /// Records a visit without a change.
@@ -111,100 +226,167 @@ impl NoiseHistory {
     /// run, the less each change matters. `is_soon`: the last observation was recent enough that a file with daily
     /// updates would sometimes have been unchanged.
     pub fn record_unreadable(&mut self, is_soon: bool) -> Noise {
-        let place = self.changing.iter().position(|(id, _)| *id == WHOLE);
-        let n_before = place.map_or(0, |place| self.changing.remove(place).1);
+        let n_visits = self.n_visits;
+        let n_before = self.take_changes(WHOLE);
         self.n_visits = self.n_visits.saturating_add(1);
         self.remember_changing(WHOLE, n_before.saturating_add(u16::from(is_soon)));
-        Noise(if n_before >= MIN_CHANGES_IN_A_ROW - 1 { 1.0 } else { 1.0 - 1.0 / f64::from(1 + n_before) })
+        let share =
+            if n_before >= MIN_CHANGES_IN_A_ROW - 1 { 1.0 } else { 1.0 - 1.0 / f64::from(1 + n_before) };
+        Noise::new(share, NoiseKind::Unreadable, n_before, n_visits)
     }
 
     /// Records a visit and its changes.
     pub fn record(&mut self, delta: &Delta) {
         self.record_unchanged();
+        let mut passed = [false; 3];
+        let mut see = |before: Option<&Element>, after: Option<&Element>| {
+            if let Some(kind) = passing_change(before, after) {
+                passed[kind as usize] = true;
+            }
+        };
         for operation in delta.operations() {
             match (operation.kind, operation.subject) {
                 (OperationKind::Update, Subject::Element { before: Some(before), after: Some(after) }) => {
+                    see(Some(before), Some(after));
                     self.record_update(before, after);
                 }
                 (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => {
+                    see(None, Some(element));
                     self.record_insert(element);
                 }
                 (OperationKind::Delete, Subject::Element { before: Some(element), .. }) => {
+                    see(Some(element), None);
                     self.record_delete(element);
                 }
                 (OperationKind::Insert, Subject::Block(Some(block))) => {
-                    elements(block).for_each(|element| self.record_insert(&element));
+                    for element in elements(block) {
+                        see(None, Some(&element));
+                        self.record_insert(&element);
+                    }
                 }
                 (OperationKind::Delete, Subject::Block(Some(block))) => {
-                    elements(block).for_each(|element| self.record_delete(&element));
+                    for element in elements(block) {
+                        see(Some(&element), None);
+                        self.record_delete(&element);
+                    }
                 }
                 _ => {}
             }
         }
+        for kind in [PassingKind::Clock, PassingKind::Stamp, PassingKind::Counter] {
+            if passed[kind as usize] {
+                let n_before = self.take_changes(id_of(kind));
+                self.remember_changing(id_of(kind), n_before.saturating_add(1));
+            }
+        }
     }
 
-    fn insert_noise(&self, element: &Element) -> f64 {
-        if is_passing(element.text()) {
-            return 1.0;
+    fn insert_noise(&self, element: &Element) -> Noise {
+        match passing(element.text()) {
+            Some(kind) => self.passing_noise(kind, None),
+            None if self.vanished.contains(&short_id(element)) => self.returning(element),
+            None => Noise::NONE,
         }
-        if self.vanished.contains(&short_id(element)) { RETURNING } else { 0.0 }
     }
 
     /// An element that vanished and returned before will probably do so again.
-    fn delete_noise(&self, element: &Element) -> f64 {
-        if is_passing(element.text()) {
-            return 1.0;
+    fn delete_noise(&self, element: &Element) -> Noise {
+        match passing(element.text()) {
+            Some(kind) => self.passing_noise(kind, None),
+            None if self.n_changes(element.id().0) > 0 => self.returning(element),
+            None => Noise::NONE,
         }
-        if self.n_changes(element) > 0 { RETURNING } else { 0.0 }
     }
 
-    fn n_changes(&self, element: &Element) -> u16 {
-        let id = element.id().0;
+    /// Something that often comes and goes rotates. Something that returns once in a while, such as "sold out", is news.
+    fn returning(&self, element: &Element) -> Noise {
+        let n_changes = self.n_changes(element.id().0);
+        let is_often = MAX_VISITS_PER_RETURN * (u32::from(n_changes) + 1) >= self.n_visits;
+        Noise::new(if is_often { RETURNING } else { 0.0 }, NoiseKind::Returning, n_changes, self.n_visits)
+    }
+
+    fn n_changes(&self, id: u64) -> u16 {
         self.changing.iter().find(|(other, _)| *other == id).map_or(0, |(_, n)| *n)
     }
 
-    fn update_noise(&self, before: &Element, after: &Element) -> f64 {
-        let n_new = self.new_words(before, after);
-        let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
-        let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;
-        match classify(before.text(), after.text()) {
-            NumberChange::Passing => return 1.0,
-            NumberChange::News if !at_nearly_every_visit => return 0.0,
-            _ => {}
-        }
-        let is_date = is_date_change(before, after);
-        let is_another_target = before.text() != after.text() && before.url() != after.url();
-        if n_new == 0 && is_another_target && !is_date && !at_nearly_every_visit {
-            // A new number with a new target is probably the next of a series, such as a release.
-            return 0.0;
-        }
-        if n_new == 0 {
-            // The prior: dates change on nearly every visit, other elements on every second one.
-            let (prior_changes, prior_visits) = if is_date { (39.0, 40.0) } else { (1.0, 2.0) };
-            return (prior_changes + n_changes) / (prior_visits + n_visits);
-        }
-        if n_new <= FEW_WORDS && at_nearly_every_visit { n_changes / (1.0 + n_visits) } else { 0.0 }
+    fn take_changes(&mut self, id: u64) -> u16 {
+        let place = self.changing.iter().position(|(other, _)| *other == id);
+        place.map_or(0, |place| self.changing.remove(place).1)
     }
 
-    /// Number of new words in `after`: not in `before`, not numbers or dates, and not among the vanished words.
+    /// Whether a change occurred at nearly every visit.
+    fn is_restless(&self, n_changes: u16, (min_visits, share): (f64, f64)) -> bool {
+        let n_visits = f64::from(self.n_visits);
+        n_visits >= min_visits && f64::from(n_changes) >= share * n_visits
+    }
+
+    fn update_noise(&self, before: &Element, after: &Element) -> Noise {
+        let n_changes = self.n_changes(before.id().0);
+        let n_new = self.new_words(before, after);
+        let estimate = |kind, prior: Prior| {
+            let share = (prior.changes + f64::from(n_changes)) / (prior.visits + f64::from(self.n_visits));
+            Noise::new(share.min(1.0), kind, n_changes, self.n_visits)
+        };
+        let is_another_target = before.text() != after.text() && before.url() != after.url();
+        match classify(before.text(), after.text()) {
+            NumberChange::Passing(kind) => self.passing_noise(kind, Some(n_changes)),
+            NumberChange::News if self.is_restless(n_changes, RESTLESS_NUMBER) => {
+                estimate(NoiseKind::Number, Prior::NONE)
+            }
+            NumberChange::News => Noise::NONE,
+            // A new number with a new target is probably the next of a series, such as a release.
+            NumberChange::Unclear if is_another_target && !self.is_restless(n_changes, RESTLESS) => {
+                Noise::NONE
+            }
+            NumberChange::Unclear => estimate(NoiseKind::Number, Prior::EVEN),
+            NumberChange::Words if before.text() == after.text() && n_new == 0 => {
+                estimate(NoiseKind::Wording, Prior::EVEN)
+            }
+            NumberChange::Words if n_new == 0 => estimate(NoiseKind::Wording, Prior::NONE),
+            NumberChange::Words if n_new <= FEW_WORDS && self.is_restless(n_changes, RESTLESS) => {
+                estimate(NoiseKind::Wording, Prior::NONE)
+            }
+            NumberChange::Words => Noise::NONE,
+        }
+    }
+
+    /// Noise of a stamp or counter with this number of earlier changes, if they are counted. Clocks and counters are so
+    /// by their form. For a date the history decides: the date of a document that was always the same is news.
+    fn passing_noise(&self, kind: PassingKind, n_changes: Option<u16>) -> Noise {
+        let n_visits = f64::from(self.n_visits);
+        let prior = if kind == PassingKind::Stamp { Prior::STAMP } else { Prior::PASSING };
+        // One clock that ticks shows what the others are. A date is judged alone, unless it came with other content.
+        let of_page = self.n_changes(id_of(kind));
+        let n_changes = match n_changes {
+            Some(own) if kind == PassingKind::Stamp || 2.0 * f64::from(of_page) < n_visits => own,
+            Some(own) => own.max(of_page),
+            None => of_page,
+        };
+        let share = (prior.changes + f64::from(n_changes)) / (prior.visits + n_visits);
+        let is_renewed = f64::from(n_changes) >= RENEWALS.0 && RENEWALS.1 * f64::from(n_changes) >= n_visits;
+        let share = if is_renewed { share.max(RENEWED) } else { share };
+        Noise::new(share.min(1.0), NoiseKind::from_passing(kind), n_changes, self.n_visits)
+    }
+
+    /// Number of new words in `after`: not in `before`, not numbers, and not among the vanished words.
     fn new_words(&self, before: &Element, after: &Element) -> usize {
         let known: HashSet<&str> = words(before).collect();
         words(after)
             .filter(|word| {
-                !known.contains(word) && !is_number_or_date(word) && !self.words.contains(&hash(word))
+                !known.contains(word) && !is_sign_or_number(word) && !self.words.contains(&hash(word))
             })
             .count()
     }
 
     fn record_update(&mut self, before: &Element, after: &Element) {
-        let is_small = self.new_words(before, after) <= FEW_WORDS;
-        let place = self.changing.iter().position(|(id, _)| *id == before.id().0);
-        let n_changes = place.map_or(0, |place| self.changing.remove(place).1);
+        let is_small =
+            passing_change(Some(before), Some(after)).is_some() || self.new_words(before, after) <= FEW_WORDS;
+        let n_changes = self.take_changes(before.id().0);
         if is_small {
             self.remember_changing(after.id().0, n_changes.saturating_add(1));
         }
         let kept: HashSet<&str> = words(after).collect();
-        for word in words(before).filter(|word| !kept.contains(word) && !is_number_or_date(word)) {
+        for word in words(before).filter(|word| !kept.contains(word) && !is_sign_or_number(word)) {
             remember(&mut self.words, hash(word));
         }
     }
@@ -213,8 +395,7 @@ impl NoiseHistory {
         let id = short_id(element);
         if let Some(place) = self.vanished.iter().position(|other| *other == id) {
             self.vanished.remove(place);
-            let n_changes = self.n_changes(element);
-            self.changing.retain(|(other, _)| *other != element.id().0);
+            let n_changes = self.take_changes(element.id().0);
             self.remember_changing(element.id().0, n_changes.saturating_add(1));
         }
     }
@@ -311,92 +492,74 @@ fn hash(word: &str) -> u32 {
     hash
 }
 
+/// The visits and changes that are assumed before the first one.
+struct Prior {
+    changes: f64,
+    visits: f64,
+}
+
+impl Prior {
+    /// Only repetition counts.
+    const NONE: Prior = Prior { changes: 0.0, visits: 1.0 };
+    /// One change in two visits.
+    const EVEN: Prior = Prior { changes: 1.0, visits: 2.0 };
+    /// A date weighs little at first sight, and fully if it never changed before.
+    const STAMP: Prior = Prior { changes: 1.9, visits: 2.0 };
+    /// Clocks and counters.
+    const PASSING: Prior = Prior { changes: 39.0, visits: 40.0 };
+}
+
+fn id_of(kind: PassingKind) -> u64 {
+    match kind {
+        PassingKind::Clock => CLOCKS,
+        PassingKind::Stamp => STAMPS,
+        PassingKind::Counter => COUNTERS,
+    }
+}
+
+/// The kind of a stamp or counter that changed, came or went.
+fn passing_change(before: Option<&Element>, after: Option<&Element>) -> Option<PassingKind> {
+    match (before, after) {
+        (Some(before), Some(after)) => match classify(before.text(), after.text()) {
+            NumberChange::Passing(kind) => Some(kind),
+            _ => None,
+        },
+        (one, other) => passing(one.or(other)?.text()),
+    }
+}
+
+/// Whether a text was replaced with one that differs in a number that is news: a date that became earlier.
+fn is_replaced_news(operation: &Operation) -> bool {
+    let texts = operation.element().zip(operation.counterpart()).map(|(own, other)| match operation.kind {
+        OperationKind::Insert => (other.text(), own.text()),
+        _ => (own.text(), other.text()),
+    });
+    texts.is_some_and(|(before, after)| classify(before, after) == NumberChange::News)
+}
+
 /// The words of the text and the parts of the URL. Splitting the URL makes a nonce in a query one part of several.
 fn words(element: &Element) -> impl Iterator<Item = &str> {
     let text = element.text().split_whitespace();
     text.chain(element.url().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
 }
 
-/// Whether a word is a number, date, time or token with digits, which programs generate without news.
-fn is_number_or_date(word: &str) -> bool {
-    if word.bytes().any(|byte| byte.is_ascii_digit()) {
-        return true;
-    }
-    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-    bare.is_empty() || is_date_word(bare)
-}
-
-/// Whether a date or time changed in a short text: the name of a month or day, a time, a calendar date or a year, or a
-/// word next to one. Other numbers do not count: in a table row with a date they may be news.
-fn is_date_change(before: &Element, after: &Element) -> bool {
-    let known: HashSet<&str> = before.text().split_whitespace().collect();
-    let words: Vec<&str> = after.text().split_whitespace().take(MAX_DATE_WORDS + 1).collect();
-    if words.len() > MAX_DATE_WORDS {
-        return false;
-    }
-    let is_date = |word: &&str| is_date_part(word.trim_matches(|c: char| !c.is_alphanumeric()));
-    let is_changed = |place: &usize| !known.contains(words[*place]);
-    let mut changed = (0..words.len()).filter(is_changed).peekable();
-    if changed.peek().is_none() {
-        return words.iter().any(is_date);
-    }
-    changed.any(|place| words[place.saturating_sub(1)..words.len().min(place + 2)].iter().any(is_date))
-}
-
-fn is_date_part(word: &str) -> bool {
-    let is_year = word.len() == 4
-        && (word.starts_with("19") || word.starts_with("20"))
-        && word.bytes().all(|b| b.is_ascii_digit());
-    let digits = word.bytes().filter(u8::is_ascii_digit).count();
-    let marks = word.bytes().filter(|byte| matches!(byte, b':' | b'-' | b'/' | b'.')).count();
-    let is_written_date = digits >= 3 && marks >= 1 && digits + marks == word.len() && word.len() <= 10;
-    let is_clock = is_written_date && word.contains(':');
-    let is_calendar = is_written_date && is_calendar_date(word);
-    let is_name = word.len() > 2 && is_date_word(word);
-    is_year || is_clock || is_calendar || is_name || is_timestamp(word)
-}
-
-/// Whether three numbers are day, month and year in any order. 9.1.0 is a version, not a date.
-fn is_calendar_date(word: &str) -> bool {
-    let parts: Vec<&str> = word.split(['-', '/', '.']).collect();
-    let [first, second, third] = parts[..] else { return false };
-    let number = |part: &str| part.parse::<u32>().unwrap_or(u32::MAX);
-    let is_day_and_month = |one: &str, other: &str| {
-        let (one, other) = (number(one), number(other));
-        (1..=31).contains(&one) && (1..=31).contains(&other) && one.min(other) <= 12
-    };
-    let is_year = |part: &str| part.len() == 2 || part.len() == 4 && (1900..2100).contains(&number(part));
-    (is_year(third) && is_day_and_month(first, second))
-        || (first.len() == 4 && is_year(first) && is_day_and_month(second, third))
-}
-
-/// Whether a word is a machine-readable instant, such as 2026-01-01T05:00:00Z.
-fn is_timestamp(word: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b':' | b'.' | b'+' | b'T' | b'Z');
-    word.len() >= 16 && word.as_bytes().get(10) == Some(&b'T') && word.bytes().all(is_part)
-}
-
-/// Names of months and days and other words next to times, in several languages.
-const DATE_WORDS: &str = "\
-    january february march april may june july august september october november december jan feb mar \
-    apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon \
-    tue wed thu fri sat sun am pm utc gmt ago today yesterday second seconds minute minutes hour hours \
-    day days januar februar mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag \
-    samstag sonntag uhr janvier mars avril juin juillet septembre octobre novembre lundi mardi mercredi \
-    jeudi vendredi samedi dimanche enero febrero abril mayo junio julio lunes martes jueves viernes \
-    domingo an a";
-
-fn is_date_word(word: &str) -> bool {
-    DATE_WORDS.split(' ').any(|known| known.eq_ignore_ascii_case(word))
+/// Whether a word is a number, a token with digits, which programs generate without news, or a sign.
+fn is_sign_or_number(word: &str) -> bool {
+    word.bytes().any(|byte| byte.is_ascii_digit()) || !word.contains(char::is_alphanumeric)
 }
 
 fn elements(block: &Block) -> impl Iterator<Item = Element> {
     block.walk().flat_map(Element::in_block)
 }
 
-fn mean_noise(block: &Block, noise: impl Fn(&Element) -> f64) -> f64 {
-    let (n, sum) = elements(block).fold((0.0, 0.0), |(n, sum), element| (n + 1.0, sum + noise(&element)));
-    if n == 0.0 { 0.0 } else { sum / n }
+/// The mean noise of a block's elements, with the reason of the noisiest one.
+fn mean_noise(block: &Block, noise: impl Fn(&Element) -> Noise) -> Noise {
+    let (mut n, mut sum, mut most) = (0.0, 0.0, Noise::NONE);
+    for noise in elements(block).map(|element| noise(&element)) {
+        (n, sum) = (n + 1.0, sum + noise.share);
+        most = if noise.share > most.share { noise } else { most };
+    }
+    Noise { share: if n == 0.0 { 0.0 } else { sum / n }, reason: most.reason }
 }
 
 #[cfg(test)]
@@ -406,38 +569,23 @@ mod tests {
     #[test]
     fn unreadable_documents_that_always_change_become_noise() {
         let mut history = NoiseHistory::default();
-        let first: Vec<f64> = (0..9).map(|_| history.record_unreadable(true).0).collect();
+        let first: Vec<f64> = (0..9).map(|_| history.record_unreadable(true).share).collect();
         assert!(first[0] == 0.0 && first.is_sorted() && first[3] < 1.0, "{first:?}");
         assert_eq!(first[4..], [1.0; 5]);
         let mut stored = NoiseHistory::from_bytes(&history.to_bytes()).unwrap();
-        assert_eq!(stored.record_unreadable(true), Noise(1.0), "a restart forgets nothing");
+        assert_eq!(stored.record_unreadable(true).share, 1.0, "a restart forgets nothing");
         history.record_unchanged();
         assert_eq!(
-            history.record_unreadable(true),
-            Noise(0.0),
+            history.record_unreadable(true).share,
+            0.0,
             "an observation that finds it the same begins anew"
         );
     }
 
     #[test]
-    fn a_number_next_to_a_date_belongs_to_it() {
-        let is_date_change = |before: &str, after: &str| {
-            super::is_date_change(&Element::Text(Text::new(before)), &Element::Text(Text::new(after)))
-        };
-        assert!(is_date_change("Updated 5 minutes ago", "Updated 6 minutes ago"));
-        assert!(is_date_change("Monday, 5 January 2026", "Tuesday, 6 January 2026"));
-        assert!(is_date_change("made: 2026-01-01T05:00:00Z", "made: 2026-01-01T06:00:00.25+01:00"));
-        assert!(is_date_change("as of 10:00 today", "as of 10:01 today"));
-        assert!(!is_date_change(
-            "road: Ring; limit: 50; since: Monday",
-            "road: Ring; limit: 60; since: Monday"
-        ));
-    }
-
-    #[test]
     fn daily_publications_are_not_noise() {
         let mut history = NoiseHistory::default();
-        assert!((0..100).all(|_| history.record_unreadable(false) == Noise(0.0)));
+        assert!((0..100).all(|_| history.record_unreadable(false).share == 0.0));
     }
 
     use super::*;
@@ -461,7 +609,7 @@ mod tests {
         for tree in visits {
             if let Some(before) = &last {
                 let delta = diff(before, &tree);
-                all.push(delta.operations().map(|operation| history.noise(&operation).0).collect());
+                all.push(delta.operations().map(|operation| history.noise(&operation).share).collect());
                 history.record(&delta);
                 let stored = history.to_bytes();
                 assert_eq!(NoiseHistory::from_bytes(&stored).unwrap(), history);
@@ -477,26 +625,97 @@ mod tests {
         let seen = watch((0..12).map(|n| page(&[format!("this is number {}", 1000 + n * 37)], "/n")));
         assert_eq!(seen[0], [0.5]);
         assert!(seen.windows(2).all(|pair| pair[0][0] < pair[1][0]), "{seen:?}");
-        assert!(Noise(seen[10][0]).is_mostly_noise());
+        assert!(seen[10][0] >= MOSTLY_NOISE);
     }
 
     /// The status of a change and the report of its operations use the same threshold.
     #[test]
     fn operations_are_reported_unless_they_are_noise() {
         for noise in [0.0, 0.3, 0.49, 0.5, 0.55, MOSTLY_NOISE, 1.0] {
-            let judgement = Judgement { is_advertisement: false, noise };
+            let judgement = Judgement { noise, ..Judgement::default() };
             assert_eq!(judgement.is_worth_reporting(0.1), noise < MOSTLY_NOISE, "{noise}");
             assert_eq!(judgement.is_noise(), !judgement.is_worth_reporting(0.1), "{noise}");
             assert!(!judgement.is_worth_reporting(0.0), "{noise}");
         }
-        let advertisement = Judgement { is_advertisement: true, noise: 0.0 };
+        let advertisement = Judgement { is_advertisement: true, ..Judgement::default() };
         assert!(advertisement.is_noise() && !advertisement.is_worth_reporting(1.0));
     }
 
+    /// The noise of the last operation, after visits with these texts.
+    fn last_noise(texts: impl IntoIterator<Item = &'static str>) -> Noise {
+        let (mut history, mut last, mut noise) = (NoiseHistory::default(), None::<BlockTree>, Noise::NONE);
+        for text in texts {
+            let tree = page(&[text.to_string()], "/n");
+            if let Some(before) = last.replace(tree.clone()) {
+                let delta = diff(&before, &tree);
+                noise = delta.operations().next().map_or(Noise::NONE, |operation| history.noise(&operation));
+                history.record(&delta);
+            }
+        }
+        noise
+    }
+
+    fn is_folded_for_good(noise: Noise) -> bool {
+        noise.is_mostly_noise() && noise.reason.is_some_and(|reason| reason.is_earned())
+    }
+
     #[test]
-    fn a_labelled_counter_is_noise_at_once() {
-        let seen = watch((0..3).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
-        assert_eq!(seen, [[1.0], [1.0]]);
+    fn a_counter_weighs_little_at_first_and_is_noise_once_it_repeats() {
+        let texts =
+            ["you are visitor number 1000", "you are visitor number 1037", "you are visitor number 1074"];
+        let first = last_noise(texts[..2].iter().copied());
+        assert!(first.share > 0.9 && !is_folded_for_good(first), "{first:?}");
+        let second = last_noise(texts);
+        assert!(is_folded_for_good(second), "{second:?}");
+        assert_eq!(second.reason.unwrap().sentence(), "a counter that changed at 1 of 1 visits");
+    }
+
+    #[test]
+    fn the_history_decides_about_the_date_of_a_document() {
+        let dates =
+            ["as of 19 February 2024", "as of 13 March 2024", "as of 2 April 2024", "as of 1 May 2024"];
+        assert!(is_folded_for_good(last_noise(dates)), "it changes at every visit");
+        let quiet = std::iter::repeat_n(dates[0], 20).chain([dates[1]]);
+        let noise = last_noise(quiet);
+        assert!(noise.share < 0.1, "{noise:?}");
+    }
+
+    #[test]
+    fn a_date_that_is_renewed_every_day_is_noise_on_a_page_visited_every_hour() {
+        let days = [
+            "18 November 2026",
+            "19 November 2026",
+            "20 November 2026",
+            "21 November 2026",
+            "22 November 2026",
+            "23 November 2026",
+            "24 November 2026",
+        ];
+        let visits = days.iter().flat_map(|day| std::iter::repeat_n(*day, 24)).chain(["25 November 2026"]);
+        assert!(is_folded_for_good(last_noise(visits)));
+    }
+
+    #[test]
+    fn what_returns_once_in_a_while_is_news() {
+        let flips = |n_visits: usize| {
+            let text = |visit: usize| if visit / n_visits % 2 == 0 { "sold out" } else { "in stock" };
+            let noise = last_noise((0..=n_visits * 6).map(text));
+            is_folded_for_good(noise)
+        };
+        assert!(flips(1) && !flips(40));
+        assert!(!is_folded_for_good(last_noise(["sold out", "in stock", "sold out"])), "the first return");
+    }
+
+    #[test]
+    fn words_that_go_are_news() {
+        let noise = last_noise(["you may not smoke in the boat", "you may smoke in the boat"]);
+        assert_eq!(noise, Noise::NONE);
+    }
+
+    #[test]
+    fn a_death_toll_that_rises_hour_by_hour_is_news() {
+        let texts = (0..10).map(|n| page(&[format!("at least {} people died in the storm", 12 + n)], "/n"));
+        assert!(watch(texts).iter().flatten().all(|noise| *noise == 0.0));
     }
 
     #[test]
@@ -517,7 +736,7 @@ mod tests {
         let seen = watch(
             (0..12).map(|n: u64| page(&[], &format!("/next?token=q{:x}", n.wrapping_mul(0x9e37_79b9)))),
         );
-        assert!(Noise(seen[10][0]).is_mostly_noise(), "{seen:?}");
+        assert!(seen[10][0] >= MOSTLY_NOISE, "{seen:?}");
     }
 
     #[test]
@@ -525,7 +744,7 @@ mod tests {
         let teasers = ["buy green shoes", "visit sunny islands", "learn to dance"];
         let seen = watch((0..9).map(|n| page(&[teasers[n % 3].to_string()], "/n")));
         assert_eq!(seen[0], [0.0, 0.0]);
-        assert!(seen[6].iter().all(|noise| Noise(*noise).is_mostly_noise()), "{seen:?}");
+        assert!(seen[6].iter().all(|noise| *noise >= MOSTLY_NOISE), "{seen:?}");
         let fresh = ["first story", "second tale", "third report", "fourth account", "fifth column"];
         let seen = watch(fresh.iter().map(|text| page(&[text.to_string()], "/n")));
         assert!(seen.iter().flatten().all(|noise| *noise == 0.0), "{seen:?}");

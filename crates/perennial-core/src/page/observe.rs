@@ -3,10 +3,10 @@
 //!
 //! The crawler and the import call [`compare`] after each capture.
 
-use crate::page::diff::{Delta, Element, Operation, Subject, diff, n_words as n_words_in};
+use crate::page::diff::{Delta, Element, ElementKind, Operation, Subject, diff, n_words as n_words_in};
 use crate::page::document::DocumentFormat;
-use crate::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
-use crate::page::noise::NoiseHistory;
+use crate::page::importance::{Assessment, Contribution, ImportanceConfig, Judgement, assess};
+use crate::page::noise::{Noise, NoiseHistory};
 use crate::page::segment::{Block, BlockRole, BlockTree};
 use crate::url::canonical::without_scheme;
 
@@ -24,7 +24,7 @@ pub struct VersionComparison {
     pub delta: Option<Delta>,
     /// The importance of each operation.
     pub assessment: Assessment,
-    /// Whether there were changes and all of them are noise or advertisements.
+    /// Whether there were changes and all of them are noise, as the page's history shows, or advertisements.
     pub is_only_noise: bool,
     /// Whether the format of the document changed, for example from a page to a PDF. The importance of such a change
     /// is unknown.
@@ -63,9 +63,8 @@ pub fn compare(
         return VersionComparison { is_other_format, ..alone };
     }
     let delta = diff(tree_before, &alone.tree);
-    let assessment = assess(&delta, config, &mut |operation| Judgement {
-        is_advertisement: is_about_advertisement(operation, is_advertisement),
-        noise: noise_before.noise(operation).0,
+    let assessment = assess(&delta, config, &mut |operation| {
+        judge(operation, noise_before.noise(operation), is_advertisement)
     });
     let mut noise = noise_before.clone();
     noise.record(&delta);
@@ -73,15 +72,24 @@ pub fn compare(
     VersionComparison { noise, delta: Some(delta), assessment, is_only_noise, ..alone }
 }
 
-/// On a listing page only items and the prose around them can be news.
+/// The judgement of an operation, given how much of it is noise.
+pub fn judge(operation: &Operation, noise: Noise, is_advertisement: IsAdvertisement) -> Judgement {
+    let is_advertisement = is_about_advertisement(operation, is_advertisement);
+    Judgement { is_advertisement, noise: noise.share, reason: noise.reason }
+}
+
+/// Whether the history of the page shows that all operations are noise. On a listing page the links and images around
+/// the items do not count.
 fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
-    match delta.items.as_ref().filter(|items| items.is_listing) {
-        Some(items) => {
-            let mut prose = assessment.contributions.iter().filter(|contribution| contribution.value > 0.0);
-            items.importance() == 0.0 && prose.all(|contribution| contribution.judgement.is_noise())
-        }
-        None => assessment.contributions.iter().all(|contribution| contribution.judgement.is_noise()),
-    }
+    let items = delta.items.as_ref().filter(|items| items.is_listing);
+    let is_noise = |(operation, contribution): (Operation<'_>, &Contribution)| {
+        let is_around_items = items.is_some() && contribution.value == 0.0;
+        contribution.is_counted_elsewhere
+            || contribution.judgement.is_earned_noise()
+            || is_around_items && operation.element_kind() != Some(ElementKind::Text)
+    };
+    items.is_none_or(|items| items.importance() == 0.0)
+        && delta.operations().zip(&assessment.contributions).all(is_noise)
 }
 
 /// Whether the element or its block is an advertisement, or most links and images of an inserted or deleted block are.

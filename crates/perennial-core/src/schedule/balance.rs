@@ -15,7 +15,9 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::pages::{ABSENT, ANNOUNCED, CHANGED, FRESH, IN_SWEEP, INCOHERENT, PENDING, SKIPPED, VACANT};
+use super::pages::{
+    ABSENT, ANNOUNCED, CHANGED, FRESH, IN_SWEEP, INCOHERENT, PENDING, PROMISED, SKIPPED, VACANT,
+};
 use super::select::{self, Histogram};
 use super::sweep::{SiteSweepCost, SweepSelection};
 use super::{Goal, Reason, Scheduler, Strategy};
@@ -164,8 +166,8 @@ impl Scheduler {
         let per_hour = self.config.budget.map_or(0.0, |budget| budget.visits_in(Span::from_hours(1)));
         let hours = granted / per_hour.max(1e-9);
         self.update_balance(hours);
-        let mut left = self.allowed(granted, per_hour);
-        let most = left;
+        let most = self.allowed(granted, per_hour);
+        let mut left = most.min(self.pages.len());
         let mut probes = self.choose_probes(granted, left);
         probes.extend(self.probe_directories(granted, left - probes.len()));
         left -= probes.len();
@@ -209,7 +211,7 @@ impl Scheduler {
     /// The number of visits allowed in the slot.
     fn allowed(&mut self, granted: f64, per_hour: f64) -> usize {
         if !self.config.saves_visits() {
-            return (self.credit.floor() as usize).min(self.pages.len());
+            return self.credit.floor() as usize;
         }
         let (most, left) = (self.most_saved(per_hour), self.left_of_period());
         let saved = match self.behind(per_hour) {
@@ -221,7 +223,8 @@ impl Scheduler {
         };
         let saved = saved.clamp(0.0, most);
         self.balance.saved = Some(saved);
-        (saved.min(left).floor().max(0.0) as usize).min(self.pages.len())
+        // Pages that are found during the slot may use what the known ones do not need.
+        saved.min(left).floor().max(0.0) as usize
     }
 
     /// The most visits that can be saved: enough for a day, and for a sweep of the largest site.
@@ -247,13 +250,15 @@ impl Scheduler {
             return f64::INFINITY;
         };
         let spent = if self.balance.spent.0 == self.period() { self.balance.spent.1 } else { 0 };
-        budget.visits.ceil() - spent as f64
+        budget.visits.ceil() - spent as f64 - self.promised_in(self.rest_of_period())
     }
 
     /// How far visits lag behind an even distribution over the budget's period, if that is a day or longer.
     pub(super) fn behind(&self, per_hour: f64) -> Option<f64> {
         let left = self.left_of_period();
-        left.is_finite().then(|| left - per_hour * self.hours_left_of_period())
+        let rest = self.rest_of_period();
+        let even = per_hour * rest.as_hours_f64() - self.promised_in(rest);
+        left.is_finite().then_some(left - even)
     }
 
     /// Savings against their target: 0 on target, -1 twice the target, 1 nothing saved. In the last hours of a period
@@ -262,17 +267,17 @@ impl Scheduler {
         let half = 0.5 * self.most_saved(per_hour);
         match self.behind(per_hour) {
             Some(behind) => {
-                let wanted = half.min(per_hour * self.hours_left_of_period()).max(1e-9);
+                let wanted = half.min(per_hour * self.rest_of_period().as_hours_f64()).max(1e-9);
                 (-behind / wanted).clamp(-MOST_PLENTY, 1.0)
             }
             None => 1.0 - self.balance.saved.unwrap_or(half) / half,
         }
     }
 
-    fn hours_left_of_period(&self) -> f64 {
+    fn rest_of_period(&self) -> Span {
         let length = self.config.budget.map_or(1, |budget| budget.period.as_millis().max(1));
         let passed = self.slot.range.map_or(0, |(start, _)| start.as_millis().rem_euclid(length));
-        Span::from_millis(length - passed).as_hours_f64()
+        Span::from_millis(length - passed)
     }
 
     fn period(&self) -> i64 {
@@ -466,7 +471,7 @@ impl Scheduler {
     }
 
     fn can_sweep(&self, at: usize, end_secs: u32) -> bool {
-        !self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | SKIPPED)
+        !self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | SKIPPED | PROMISED)
             && self.pages.not_before[at] <= end_secs
     }
 

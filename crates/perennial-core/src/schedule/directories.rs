@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, SKIPPED, VACANT};
+use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, PROMISED, SKIPPED, VACANT};
 use super::{Reason, Scheduler, SkipRule, Strategy, gain, select};
 use crate::directory::CoOccurrence;
 use crate::url::PageId;
@@ -236,7 +236,7 @@ impl Scheduler {
     fn first_shadow_price(&self) -> f32 {
         let granted = self.config.budget.map_or(0.0, |budget| budget.visits_in(self.config.slot));
         let n = granted.ceil().max(1.0) as usize;
-        let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT) {
+        let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | PROMISED) {
             true => 0.0,
             false => gain::page_gain(&self.pages, at),
         };
@@ -283,7 +283,9 @@ impl Scheduler {
         }
         for at in 0..self.pages.len() {
             let nth = place.get(self.pages.group[at] as usize).copied().unwrap_or(usize::MAX);
-            if nth != usize::MAX && !self.pages.has(at, VACANT | ABSENT | FRESH | ANNOUNCED | SKIPPED) {
+            if nth != usize::MAX
+                && !self.pages.has(at, VACANT | ABSENT | FRESH | ANNOUNCED | SKIPPED | PROMISED)
+            {
                 self.pages.flags[at] |= SKIPPED;
                 self.directories.n_skipped += 1;
                 members[nth].push_back(at as u32);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::pages::{ABSENT, CHANGED, FRESH, NONE, PENDING, SKIPPED, VACANT};
+use super::pages::{ABSENT, CHANGED, FRESH, NONE, PENDING, PROMISED, SKIPPED, VACANT};
 use super::plan::PlannedVisit;
 use super::{Peak, RankedPage, Reason, Scheduler};
 use crate::page::importance::Importance;
@@ -116,8 +116,9 @@ impl Scheduler {
                 return;
             }
             then.pages.flags[at] &= !PENDING;
+            let is_absent = then.pages.has(at, ABSENT) && !then.is_untried(at);
             match visit.reason {
-                Reason::Probe => then.set_absent(at, then.secs(now)),
+                Reason::Probe | Reason::Every { .. } if is_absent => then.set_absent(at, then.secs(now)),
                 _ => then.record_seen(at, None, then.secs(now)),
             }
         }
@@ -127,7 +128,7 @@ impl Scheduler {
     /// `None` if it was never tried because similar links are dead. Returns at most `n`, and the total number.
     pub fn waiting_probes(&self, n: usize) -> (Vec<(Option<Timestamp>, RankedPage)>, usize) {
         let pages = &self.pages;
-        let is_waiting = |at: &usize| pages.has(*at, ABSENT) && !pages.has(*at, VACANT);
+        let is_waiting = |at: &usize| pages.has(*at, ABSENT) && !pages.has(*at, VACANT | PROMISED);
         let mut waiting: Vec<usize> = (0..pages.len()).filter(is_waiting).collect();
         let n_all = waiting.len();
         let turn = |at: usize| (self.is_untried(at), pages.not_before[at], at);

@@ -12,7 +12,7 @@
 
 use super::ahead::HourlyPlans;
 use super::learn::Learner;
-use super::pages::{ABSENT, FRESH, PENDING, PageColumns, SKIPPED, VACANT};
+use super::pages::{ABSENT, FRESH, PENDING, PROMISED, PageColumns, SKIPPED, VACANT};
 use super::rows::Rows;
 use super::select::Histogram;
 use crate::pattern::calendar::DayPlace;
@@ -170,7 +170,7 @@ fn count(pages: &mut PageColumns, now_secs: u32, range: std::ops::Range<usize>, 
     let not_before = &pages.not_before[range.clone()];
     for ((urgency, flags), not_before) in urgency.iter_mut().zip(&pages.flags[range]).zip(not_before) {
         // Bits replace branches, so the compiler vectorises the loop.
-        let allowed = u32::from(flags & (FRESH | PENDING | VACANT | ABSENT | SKIPPED) == 0)
+        let allowed = u32::from(flags & (FRESH | PENDING | VACANT | ABSENT | SKIPPED | PROMISED) == 0)
             & u32::from(*not_before <= now_secs);
         *urgency = f32::from_bits(urgency.to_bits() & allowed.wrapping_neg());
     }

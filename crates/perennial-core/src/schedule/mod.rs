@@ -41,6 +41,7 @@
 //! | `plan` | a slot's budget -> its list of visits |
 //! | `checkpoint` | what the scheduler learned about shadow prices <-> a value that survives a restart |
 //! | `directories` | observations by directory -> skipped directories, and a few visits that check them |
+//! | `every` | pages that are visited at an interval of their own |
 //! | `probe` | URLs without a page -> a few visits that check whether one has appeared |
 
 mod ahead;
@@ -50,6 +51,7 @@ mod checkpoint;
 mod config;
 mod days;
 mod directories;
+mod every;
 mod explain;
 mod gain;
 mod learn;
@@ -71,6 +73,7 @@ use std::collections::{HashSet, VecDeque};
 pub use crate::pattern::mixture::ObservedImportance;
 pub use checkpoint::Checkpoint;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
+pub use every::Every;
 pub use explain::{Belief, peak_hours};
 pub use reason::{ReasonContext, local_minute};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, RankedPage, Reason, SkipRule, Visit, VisitOutcome};
@@ -84,8 +87,9 @@ use ahead::HourlyPlans;
 use announced::AnnouncedTimes;
 use balance::Balance;
 use directories::DirectoryRules;
+use every::Promises;
 use learn::Learner;
-use pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, KNOWN, NONE, PENDING, PageColumns};
+use pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, KNOWN, NONE, PENDING, PROMISED, PageColumns};
 use plan::{PlannedVisit, VisitSavings};
 use probe::Probes;
 use sites::Sites;
@@ -124,6 +128,7 @@ pub struct Scheduler {
     sites: Sites,
     totals: ArchiveTotals,
     probes: Probes,
+    promises: Promises,
     directories: DirectoryRules,
     ahead: HourlyPlans,
     /// The buckets of the hours after the current slot, for each clock.
@@ -178,6 +183,7 @@ impl Scheduler {
             sites: Sites::default(),
             totals: ArchiveTotals::default(),
             probes: Probes::default(),
+            promises: Promises::default(),
             directories: DirectoryRules::default(),
             ahead: HourlyPlans::default(),
             announced: AnnouncedTimes::default(),
@@ -219,7 +225,7 @@ impl Scheduler {
     pub fn add_page(&mut self, page: PageId, info: PageInfo) {
         let (at, is_new) = self.pages.insert(page);
         self.update_page(at, is_new, info);
-        if is_new {
+        if is_new && !self.pages.has(at, PROMISED) {
             if self.is_doubtful(at) {
                 self.defer_doubtful(at);
             } else {
@@ -237,6 +243,7 @@ impl Scheduler {
         self.pages.seen_at[at] = self.secs(seen);
         self.oldest_due.1 = 0;
         self.recompute_state(at);
+        self.keep_promise(at, self.pages.seen_at[at], None);
     }
 
     fn update_page(&mut self, at: usize, is_new: bool, info: PageInfo) {
@@ -255,12 +262,20 @@ impl Scheduler {
             self.learner.set_known(&mut self.pages, at, &known.rates, &known.importance);
         }
         self.set_value(at);
+        let had = self.pages.has(at, PROMISED);
+        if had || info.every.is_some() {
+            self.promise(at, info.every);
+        }
+        if had && self.pages.has(at, FRESH) && !self.pages.has(at, PROMISED) {
+            self.queue_new(at);
+        }
     }
 
     pub fn remove_page(&mut self, page: PageId) {
         let Some(at) = self.pages.position(page) else { return };
         self.set_present(at);
         self.exempt(at);
+        self.promise(at, None);
         self.learner.forget(&mut self.pages, at);
         self.pages.remove(page);
         self.announced.take(page, (0, 0));
@@ -300,6 +315,9 @@ impl Scheduler {
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
     pub fn next_visit(&mut self, now: Timestamp) -> Option<Visit> {
         self.enter_slot(now);
+        if let Some(visit) = self.next_promised(now) {
+            return Some(visit);
+        }
         let planned = loop {
             let planned = match self.slot.at_once.pop_front() {
                 Some(planned) => planned,
@@ -327,6 +345,7 @@ impl Scheduler {
             }
             self.pages.flags[at] &= !PENDING;
             self.slot.had_turn.remove(&(at as u32));
+            self.renew_promise(at, 0);
         }
     }
 
@@ -336,6 +355,7 @@ impl Scheduler {
         if let Some(at) = self.pages.position(page) {
             self.pages.not_before[at] = self.pages.not_before[at].max(self.secs(until));
             self.queue_probe(at);
+            self.renew_promise(at, self.pages.not_before[at]);
         }
     }
 
@@ -344,11 +364,12 @@ impl Scheduler {
         if self.pages.n_present() == 0 {
             return None;
         }
-        match (self.slot.at_once.front().or(self.slot.plan.front()), self.slot.range) {
-            (Some(planned), _) => Some(planned.due),
-            (None, Some((_, end))) => Some(end),
-            (None, None) => Some(self.base),
-        }
+        let ranked = match (self.slot.at_once.front().or(self.slot.plan.front()), self.slot.range) {
+            (Some(planned), _) => planned.due,
+            (None, Some((_, end))) => end,
+            (None, None) => self.base,
+        };
+        Some(self.promised_wakeup().map_or(ranked, |due| due.min(ranked)))
     }
 
     /// Records the outcome of a visit, even of one that the scheduler did not request.
@@ -362,7 +383,12 @@ impl Scheduler {
             VisitOutcome::Failed { retry_at } => {
                 let wait = backoff_secs(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
                 let requested = retry_at.map_or(0, |retry| self.secs(retry));
-                self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(requested));
+                let retry = secs.saturating_add(self.jitter(at, wait));
+                self.back_off(at, retry.max(requested));
+                self.keep_promise(at, secs, Some(retry));
+                if requested > secs {
+                    self.renew_promise(at, requested);
+                }
             }
             VisitOutcome::Vanished(importance) => {
                 self.record_seen(at, Some(importance), secs);
@@ -379,7 +405,7 @@ impl Scheduler {
         if self.pages.has(position, FRESH) || self.secs(at) <= self.pages.seen_at[position] {
             return;
         }
-        if self.pages.has(position, ABSENT) {
+        if self.pages.has(position, ABSENT) && !self.pages.has(position, PROMISED) {
             // The announcement suggests that the page exists, so it is due for a probe.
             self.pages.not_before[position] = self.secs(at);
             self.queue_probe(position);
@@ -395,6 +421,10 @@ impl Scheduler {
             Strategy::ExpectedGain => gain::page_gain(&self.pages, position),
             Strategy::FixedInterval => f32::MAX,
         };
+        if self.pages.has(position, PROMISED) {
+            self.renew_promise(position, self.pages.not_before[position]);
+            return;
+        }
         let may_visit = self.pages.not_before[position] <= self.secs(at);
         if may_visit && !self.has_had_its_turn(position) {
             self.plan_at_once(position);
@@ -420,6 +450,7 @@ impl Scheduler {
         self.pages.n_failures[at] = 0;
         self.pages.not_before[at] = 0;
         self.pages.seen_at[at] = secs.max(before);
+        self.keep_promise(at, secs, None);
         self.recompute_state(at);
         self.plan_ahead(at);
     }

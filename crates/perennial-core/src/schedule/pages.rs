@@ -5,21 +5,23 @@ use std::collections::HashMap;
 
 use crate::url::PageId;
 
-pub(super) const FRESH: u8 = 1;
+pub(super) const FRESH: u16 = 1;
 /// Handed out; the driver has not reported the outcome.
-pub(super) const PENDING: u8 = 2;
+pub(super) const PENDING: u16 = 2;
 /// The last visit found no page. It is probed rarely.
-pub(super) const ABSENT: u8 = 4;
+pub(super) const ABSENT: u16 = 4;
 /// Removed; another page can use its position.
-pub(super) const VACANT: u8 = 8;
-pub(super) const ANNOUNCED: u8 = 16;
+pub(super) const VACANT: u16 = 8;
+pub(super) const ANNOUNCED: u16 = 16;
 /// Its rates were given, not learned.
-pub(super) const KNOWN: u8 = 32;
+pub(super) const KNOWN: u16 = 32;
 /// In the queue of new pages.
-pub(super) const QUEUED: u8 = 64;
+pub(super) const QUEUED: u16 = 64;
 
 /// In a skipped directory.
-pub(super) const SKIPPED: u8 = 128;
+pub(super) const SKIPPED: u16 = 128;
+/// Visited at an interval of its own, so nothing else chooses it.
+pub(super) const PROMISED: u16 = 256;
 
 /// Bit of [`PageColumns::sweep_flags`]: a visit outside a sweep found a change, so the captured page does not match
 /// the others of its site.
@@ -39,7 +41,7 @@ pub(super) struct PageColumns {
     /// Index in the scheduler's list of sites.
     pub site: Vec<u32>,
     pub clock: Vec<u16>,
-    pub flags: Vec<u8>,
+    pub flags: Vec<u16>,
     pub n_failures: Vec<u8>,
     /// omega(P).
     pub weight: Vec<f32>,
@@ -78,7 +80,7 @@ pub(super) struct PageColumns {
 
 impl PageColumns {
     /// Bytes of the columns and of the table from page number to position.
-    pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 1 + 1 + 1;
+    pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 2 + 1 + 1;
 
     pub(super) fn len(&self) -> usize {
         self.id.len()
@@ -119,7 +121,7 @@ impl PageColumns {
         Some(position)
     }
 
-    pub(super) fn has(&self, position: usize, flags: u8) -> bool {
+    pub(super) fn has(&self, position: usize, flags: u16) -> bool {
         self.flags[position] & flags != 0
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, QUEUED, SKIPPED, VACANT};
+use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, PROMISED, QUEUED, SKIPPED, VACANT};
 use super::select::{self, Histogram};
 use super::{CurrentSlot, Pacing, Reason, Scheduler, Strategy, gain, learn};
 use crate::page::importance::Importance;
@@ -54,6 +54,7 @@ impl Scheduler {
             Some(_) => Timestamp::from_millis(now.as_millis().div_euclid(millis).saturating_mul(millis)),
             None => now,
         };
+        let whole = Timestamp::from_millis(start.as_millis().div_euclid(millis).saturating_mul(millis));
         let end = Timestamp::from_millis(
             start.as_millis().div_euclid(millis).saturating_add(1).saturating_mul(millis),
         );
@@ -67,7 +68,8 @@ impl Scheduler {
         // Gains refer to the end of the slot, because every visit of the slot happens before it.
         let mut histogram = Histogram::from_bound(self.expected_bound());
         self.advance_to(end, &mut histogram);
-        let granted = self.granted(end - start);
+        // The first slot begins in the middle of an hour, but has all of its visits: unused ones would be lost.
+        let granted = self.granted(end - whole);
         self.slot = CurrentSlot { range: Some((start, end)), ..CurrentSlot::default() };
         self.rank(self.secs(end), &mut histogram);
         let chosen = self.choose(granted, &mut histogram);
@@ -161,6 +163,8 @@ impl Scheduler {
     /// Adds the visits that the budget grants to a slot. Fractions carry over to the next slot.
     fn granted(&mut self, length: Span) -> Option<f64> {
         let granted = self.config.budget?.visits_in(length).min(1e9);
+        // Pages with intervals of their own are served before all others.
+        let granted = (granted - self.promised_in(length)).max(0.0);
         self.credit = self.credit.fract() + granted;
         Some(granted)
     }
@@ -189,7 +193,8 @@ impl Scheduler {
     }
 
     pub(super) fn may_visit(&self, at: usize, now_secs: u32) -> bool {
-        !self.pages.has(at, PENDING | VACANT | ABSENT | SKIPPED) && self.pages.not_before[at] <= now_secs
+        !self.pages.has(at, PENDING | VACANT | ABSENT | SKIPPED | PROMISED)
+            && self.pages.not_before[at] <= now_secs
     }
 
     /// The visits of the slot, in order.
@@ -346,7 +351,7 @@ impl Scheduler {
             .map(|(at, _)| at)
             .filter(|&at| {
                 let at = at as usize;
-                !pages.has(at, FRESH | PENDING | VACANT | ABSENT | SKIPPED)
+                !pages.has(at, FRESH | PENDING | VACANT | ABSENT | SKIPPED | PROMISED)
                     && pages.not_before[at] <= end_secs
             })
             .collect();
@@ -376,7 +381,7 @@ impl Scheduler {
     /// The second at which the first page will have waited for `longest_wait`.
     fn next_oldest(&self, longest_wait: f64) -> u32 {
         let pages = &self.pages;
-        let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT | ABSENT | SKIPPED);
+        let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT | ABSENT | SKIPPED | PROMISED);
         let seen = (0..pages.len())
             .filter(is_seen)
             .map(|at| pages.seen_at[at].max(pages.not_before[at].saturating_sub(longest_wait as u32)));
@@ -483,7 +488,12 @@ impl Scheduler {
 
     pub(super) fn reason(&self, at: usize) -> Reason {
         let since = self.instant(self.pages.seen_at[at]);
-        if self.pages.has(at, ABSENT) {
+        if self.pages.has(at, PROMISED)
+            && !self.pages.has(at, FRESH | ANNOUNCED)
+            && let Some(reason) = self.promise_reason(at)
+        {
+            reason
+        } else if self.pages.has(at, ABSENT) && !self.pages.has(at, PROMISED) {
             Reason::Probe
         } else if self.pages.n_failures[at] > 0 {
             Reason::Retry { n_failures: u16::from(self.pages.n_failures[at]) }

@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::pages::{ABSENT, FRESH, PENDING, VACANT};
+use super::pages::{ABSENT, FRESH, PENDING, PROMISED, VACANT};
 use super::{Reason, Scheduler, backoff_secs};
 
 /// First wait for a URL that never had a page, and for a vanished page. It doubles each time, up to two months.
@@ -107,6 +107,7 @@ impl Scheduler {
         let first = if self.pages.has(at, FRESH) { FIRST_PROBE_SECS } else { FIRST_PROBE_OF_VANISHED_SECS };
         let wait = backoff_secs(first, self.pages.n_failures[at], LONGEST_PROBE_SECS);
         self.back_off(at, secs.saturating_add(wait));
+        self.keep_promise(at, secs, None);
     }
 
     /// Records that a visit found a page, or that the URL is no longer followed.
@@ -204,7 +205,7 @@ impl Scheduler {
 
     /// Queues a URL without a page for its `not_before`.
     pub(super) fn queue_probe(&mut self, at: usize) {
-        if self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT) {
+        if self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT | PROMISED) {
             let due =
                 if self.pages.has(at, FRESH) { &mut self.probes.due } else { &mut self.probes.vanished };
             due.push(Reverse((self.pages.not_before[at], at as u32)));
@@ -306,7 +307,7 @@ impl Scheduler {
     }
 
     fn is_doubted(&self, at: usize) -> bool {
-        self.is_untried(at) && self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT)
+        self.is_untried(at) && self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT | PROMISED)
     }
 
     /// Treats doubtful URLs as new ones if their site and group have turned out better. Tried URLs leave the queue.

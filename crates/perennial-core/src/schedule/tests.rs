@@ -282,6 +282,29 @@ fn new_pages_come_first_and_within_the_slot() {
     assert_eq!((visit.page, visit.reason), (PageId(99), Reason::FirstCapture));
 }
 
+/// A new archive knows one page, whose first visit finds the others. It starts in the middle of an hour.
+#[test]
+fn pages_found_in_the_first_minute_of_a_crawl_are_visited_in_it() {
+    for (goal, budget) in Goal::ALL.iter().flat_map(|goal| [20.0, 100.0].map(|budget| (*goal, budget))) {
+        let start = start() + Span::from_secs(31 * 60);
+        let mut scheduler =
+            Scheduler::new(ScheduleConfig { goal, ..config(Strategy::ExpectedGain, budget) }, 7, start);
+        scheduler.add_page(PageId(0), PageInfo::for_site(SiteId(0)));
+        let mut n_visits = 0;
+        for second in 0..60 {
+            let now = start + Span::from_secs(second);
+            while let Some(visit) = scheduler.next_visit(now) {
+                n_visits += 1;
+                scheduler.record(visit.page, VisitOutcome::Changed(Importance::FULL), now);
+                if visit.page == PageId(0) {
+                    (1..41).for_each(|page| scheduler.add_page(PageId(page), PageInfo::for_site(SiteId(0))));
+                }
+            }
+        }
+        assert_eq!(n_visits, budget.min(41.0) as u32, "{goal:?}");
+    }
+}
+
 #[test]
 fn captures_are_spread_evenly_over_the_slot() {
     let mut scheduler = new_scheduler(config(Strategy::FixedInterval, 6.0), 60);
@@ -342,8 +365,8 @@ fn hours_from_a_feed_are_learned_between_visits() {
         let rates = scheduler.belief(PageId(0)).unwrap().rates;
         rates[9..12].iter().sum::<f32>() / rates[1..9].iter().sum::<f32>()
     };
-    let (announced, untold) = (learned(true), learned(false));
-    assert!(announced > 3.0 * untold, "{announced} {untold}");
+    let (announced, unannounced) = (learned(true), learned(false));
+    assert!(announced > 3.0 * unannounced, "{announced} {unannounced}");
 }
 
 #[test]

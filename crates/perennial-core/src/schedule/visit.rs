@@ -3,10 +3,10 @@
 use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Importance;
 use crate::pattern::calendar::DayHabit;
-use crate::time::{DayKind, Timestamp};
+use crate::time::{DayKind, Span, Timestamp};
 use crate::url::{PageId, SiteId};
 
-use super::Goal;
+use super::{Every, Goal};
 
 /// The local clock of a page; `Scheduler::add_clock` hands it out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -24,6 +24,8 @@ pub struct PageInfo {
     pub goal: Option<Goal>,
     /// Pages of the same group are expected to change alike. The number may hash site, directory and depth.
     pub group: u64,
+    /// How often the page is visited, if not by what a visit gains.
+    pub every: Option<Every>,
     /// The true rates, if an experiment knows them.
     pub known: Option<KnownPattern>,
 }
@@ -37,7 +39,8 @@ impl PageInfo {
 
     /// A page of weight 1 on the clock of UTC.
     pub fn for_site(site: SiteId) -> PageInfo {
-        PageInfo { site, weight: 1.0, clock: ClockId(0), goal: None, group: u64::from(site.0), known: None }
+        let group = u64::from(site.0);
+        PageInfo { site, weight: 1.0, clock: ClockId(0), goal: None, group, every: None, known: None }
     }
 }
 
@@ -79,6 +82,11 @@ pub enum Reason {
     Sweep {
         /// Number of pages in the sweep.
         n_pages: u32,
+        since: Timestamp,
+    },
+    /// The page has an interval of its own.
+    Every {
+        interval: Span,
         since: Timestamp,
     },
     /// A feed, a sitemap or a push announced that the page changed.

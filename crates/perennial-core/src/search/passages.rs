@@ -18,9 +18,7 @@ pub fn passages(tree: &BlockTree) -> Vec<Passage<'_>> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     for block in tree.leaves() {
-        let texts = block.texts.iter().map(|text| text.text.as_str());
-        let names = block.links.iter().map(|link| link.name.as_str());
-        for text in texts.chain(names).filter(|text| text.contains(char::is_alphanumeric)) {
+        for text in block.words().filter(|text| text.contains(char::is_alphanumeric)) {
             if seen.insert(text) {
                 found.push(Passage { text, role: block.role });
             }

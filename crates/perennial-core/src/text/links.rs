@@ -17,6 +17,9 @@ use crate::text::tokens::read_tokens;
 /// Maximum references of one page. A page with more is a trap or a dump.
 pub const MAX_LINKS: usize = 20_000;
 
+/// The depth to which `srcdoc` documents are read.
+const MAX_NESTED: usize = 4;
+
 /// Maximum length of a URL. Most servers reject more than 8 KB.
 const MAX_URL_BYTES: usize = 8_192;
 
@@ -93,6 +96,13 @@ pub fn find_css_links(css: &str, sheet_url: &Url) -> Vec<UrlReference> {
     resolve(references, sheet_url, Charset::default())
 }
 
+/// The modules that a script imports by a URL that is written in it.
+pub fn find_script_links(script: &str, script_url: &Url) -> Vec<UrlReference> {
+    let mut references = Vec::new();
+    push_imports(script, &mut references);
+    resolve(references, script_url, Charset::default())
+}
+
 /// A reference as written in the document.
 struct Reference {
     href: String,
@@ -135,6 +145,9 @@ struct ReferenceCollector {
     base: Option<String>,
     references: Vec<Reference>,
     is_in_style: bool,
+    is_in_script: bool,
+    /// The depth of `srcdoc` documents.
+    n_nested: usize,
 }
 
 impl ReferenceCollector {
@@ -157,7 +170,10 @@ impl ReferenceCollector {
             "a" | "area" => self.push(get("href"), LinkKind::Anchor, get("rel").unwrap_or("")),
             "link" => self.link(get("href"), get("rel").unwrap_or(""), get("type"), get("as")),
             "meta" => self.meta(get("http-equiv"), get("content")),
-            "iframe" | "frame" => self.push(get("src"), LinkKind::Frame, ""),
+            "iframe" | "frame" => match get("srcdoc").filter(|_| &*tag.name == "iframe") {
+                Some(document) => self.nested(document),
+                None => self.push(get("src"), LinkKind::Frame, ""),
+            },
             "script" => self.push(get("src"), LinkKind::Script, ""),
             "img" | "input" => self.push(get("src"), LinkKind::Image, ""),
             "image" | "use" => self.push(get("href").or(get("xlink:href")), LinkKind::Image, ""),
@@ -175,6 +191,17 @@ impl ReferenceCollector {
         if let Some(style) = get("style") {
             push_css(style, &mut self.references);
         }
+    }
+
+    /// The document of a `srcdoc` attribute, which replaces the `src` and has the base of this document.
+    fn nested(&mut self, html: &str) {
+        if self.n_nested >= MAX_NESTED {
+            return;
+        }
+        let inner = ReferenceCollector { n_nested: self.n_nested + 1, ..ReferenceCollector::default() };
+        let found = read_tokens(html, LinkSink(RefCell::new(inner)), TokenizerOpts::default()).0.into_inner();
+        let room = MAX_LINKS.saturating_sub(self.references.len());
+        self.references.extend(found.references.into_iter().take(room));
     }
 
     fn link(&mut self, href: Option<&str>, rel: &str, kind: Option<&str>, preload_as: Option<&str>) {
@@ -236,9 +263,14 @@ impl TokenSink for LinkSink {
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
                 found.start_tag(&tag);
                 found.is_in_style = &*tag.name == "style";
+                found.is_in_script = &*tag.name == "script";
                 return raw_state(&tag.name);
             }
-            Token::TagToken(_) => found.is_in_style = false,
+            Token::TagToken(_) => {
+                found.is_in_style = false;
+                found.is_in_script = false;
+            }
+            Token::CharacterTokens(text) if found.is_in_script => push_imports(&text, &mut found.references),
             Token::CharacterTokens(text) if found.is_in_style => push_css(&text, &mut found.references),
             _ => {}
         }
@@ -279,15 +311,15 @@ fn srcset_urls(set: &str) -> impl Iterator<Item = &str> {
 fn push_css(css: &str, references: &mut Vec<Reference>) {
     let bytes = css.as_bytes();
     let mut at = 0;
-    while let Some(step) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| b"uU@".contains(b))) {
+    while let Some(step) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| b"uU@\\".contains(b))) {
         at += step;
         if references.len() >= MAX_LINKS {
             return;
         }
-        if starts_with_word(bytes, at, b"url(") {
+        if let Some(length) = url_function(bytes, at) {
             let is_import = ends_with_import(&bytes[..at]);
             let kind = if is_import { LinkKind::Style } else { LinkKind::CssUrl };
-            at = push_css_value(css, at + 4, b')', kind, references);
+            at = push_css_value(css, at + length, b')', kind, references);
         } else if starts_with_word(bytes, at, b"@import") {
             let value = at + 7 + bytes[at + 7..].iter().take_while(|b| b.is_ascii_whitespace()).count();
             at = match bytes.get(value) {
@@ -298,6 +330,18 @@ fn push_css(css: &str, references: &mut Vec<Reference>) {
             at += 1;
         }
     }
+}
+
+/// The length of `url(`, of which any letter may be escaped, as in `u\72l(`.
+fn url_function(bytes: &[u8], at: usize) -> Option<usize> {
+    if starts_with_word(bytes, at, b"url(") {
+        return Some(4);
+    }
+    let window =
+        std::str::from_utf8(bytes.get(at..bytes.len().min(at + 24))?.split(|b| !b.is_ascii()).next()?)
+            .ok()?;
+    let end = window.find('(').filter(|_| window.contains('\\'))?;
+    unescaped(&window[..end]).eq_ignore_ascii_case("url").then_some(end + 1)
 }
 
 fn starts_with_word(bytes: &[u8], at: usize, word: &[u8]) -> bool {
@@ -333,9 +377,62 @@ fn push_css_value(
     if let Some(href) = css.get(start..start + length)
         && !starts_with_word(href.as_bytes(), 0, b"data:")
     {
-        references.push(Reference { href: href.trim().to_string(), kind, is_nofollow: false });
+        references.push(Reference { href: unescaped(href.trim()), kind, is_nofollow: false });
     }
     start + length
+}
+
+/// A CSS value without its escapes: `\2f` is a slash, `\(` a bracket.
+fn unescaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let n_digits = after.bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
+        rest = match u32::from_str_radix(&after[..n_digits], 16) {
+            Ok(code) => {
+                out.push(char::from_u32(code).filter(|&c| c != '\0').unwrap_or(char::REPLACEMENT_CHARACTER));
+                // One blank ends the digits.
+                let after = &after[n_digits..];
+                after.strip_prefix([' ', '\t', '\n']).unwrap_or(after)
+            }
+            Err(_) => {
+                out.extend(after.chars().next());
+                after.get(after.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default()
+            }
+        };
+    }
+    out + rest
+}
+
+/// Finds `import "..."`, `import("...")`, `import x from "..."` and `export x from "..."`. It does not parse the script, and
+/// skips names of modules that only an import map resolves.
+fn push_imports(script: &str, references: &mut Vec<Reference>) {
+    let bytes = script.as_bytes();
+    for word in ["import", "from"] {
+        for (at, _) in script.match_indices(word) {
+            let is_part =
+                at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || b"_$.".contains(&bytes[at - 1]));
+            let rest = script[at + word.len()..].trim_start();
+            let rest = rest.strip_prefix('(').filter(|_| word == "import").unwrap_or(rest).trim_start();
+            let Some(quote) = rest.chars().next().filter(|quote| matches!(quote, '"' | '\'')) else {
+                continue;
+            };
+            let window = rest.as_bytes().get(1..rest.len().min(MAX_URL_BYTES)).unwrap_or_default();
+            let Some(length) = window.iter().position(|&b| b == quote as u8 || b == b'\n') else { continue };
+            let Some(href) = rest.get(1..1 + length).filter(|_| !is_part && references.len() < MAX_LINKS)
+            else {
+                continue;
+            };
+            if ["./", "../", "/", "http://", "https://"].iter().any(|start| href.starts_with(start)) {
+                references.push(Reference {
+                    href: href.to_string(),
+                    kind: LinkKind::Script,
+                    is_nofollow: false,
+                });
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -357,6 +454,43 @@ mod tests {
     fn check(html: &str, expected: &[(LinkKind, &str)]) {
         let expected: Vec<_> = expected.iter().map(|&(kind, url)| (kind, url.to_string())).collect();
         assert_eq!(found(html), expected, "{html}");
+    }
+
+    #[test]
+    fn what_scripts_and_inner_documents_need_is_found() {
+        use LinkKind::{CssUrl, Image, Script};
+        let script = "import a from './a.js';import{b as c}from\"/b.js\"; import '../c.js'; export * from 'http://c.example/d.js';
+            import('./late.js'); import('bare'); import d from 'vue'; important('/no.js'); x.import('/no.js'); reimport '/no.js'";
+        let urls = |links: Vec<UrlReference>| -> Vec<String> {
+            let mut urls: Vec<String> = links.into_iter().map(|link| link.url.into()).collect();
+            urls.sort();
+            urls
+        };
+        let expected =
+            ["b.js", "c.js", "dir/a.js", "dir/late.js"].map(|path| format!("http://a.example/{path}"));
+        let expected = [expected.to_vec(), vec!["http://c.example/d.js".to_string()]].concat();
+        assert_eq!(urls(find_script_links(script, &page())), expected);
+        check("<script type=module>import './x.js'</script>", &[(Script, "http://a.example/dir/x.js")]);
+        check(
+            "<iframe src=unused srcdoc='<img src=i.png><iframe srcdoc=\"&lt;img src=j.png&gt;\"></iframe>'></iframe>",
+            &[(Image, "http://a.example/dir/i.png"), (Image, "http://a.example/dir/j.png")],
+        );
+        check(
+            "<link rel=preload as=image imagesrcset='s.png 1x, t.png 2x'><link rel=modulepreload href=m.js>",
+            &[
+                (Image, "http://a.example/dir/s.png"),
+                (Image, "http://a.example/dir/t.png"),
+                (Script, "http://a.example/dir/m.js"),
+            ],
+        );
+        check(
+            "<style>a{b:url(\\2f e\\.png)} c{d:u\\72l(/f.png)} e{f:\\75rl('g\\2dh.png')} g{h:\\62lue}</style>",
+            &[
+                (CssUrl, "http://a.example/e.png"),
+                (CssUrl, "http://a.example/f.png"),
+                (CssUrl, "http://a.example/dir/g-h.png"),
+            ],
+        );
     }
 
     #[test]

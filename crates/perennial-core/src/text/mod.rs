@@ -10,6 +10,8 @@
 //! | [`dom`] | HTML -> a bounded tree of elements and texts |
 //! | [`links`] | HTML, CSS -> the URLs that they reference |
 //! | [`numbers`] | two texts that differ in numbers -> whether the number is news |
+//! | [`stamps`] | a text -> whether it is only a time stamp, a clock or a counter |
+//! | [`typography`] | a text -> the same without quotes, dashes, spaces, case and Unicode forms of its own |
 
 pub mod markup;
 
@@ -26,3 +28,6 @@ pub mod dom;
 pub mod links;
 
 pub mod numbers;
+
+pub mod stamps;
+pub mod typography;

@@ -1,33 +1,49 @@
 //! Two texts that differ in numbers -> whether the change is news (docs/papers.md, Advertisements and noise).
 //!
-//! A price, a limit, a date of validity or a number of victims is news. A number of visitors, a clock or "3 minutes
-//! ago" is not. The number itself does not distinguish them, but the words next to it do: a currency, a unit, a label.
-//! The nearest such word decides. If there is none, the page's history decides (`noise`).
+//! A number in a sentence, with a currency, a unit or a label is news, and so is a date with any other word. A text that
+//! is only a time stamp, a clock or a counter is not ([`super::stamps`]). If neither is clear, the page's history
+//! decides (`noise`).
+
+use super::stamps::{
+    PassingKind, bare, clauses, goes_back, has_digit, is_clock, is_date_or_clock, is_filler, is_time_word,
+    is_unit_of_time, passing, passing_at, split_words,
+};
 
 /// The kind of a change of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NumberChange {
     /// Words other than numbers changed, or nothing did.
     Words,
-    /// Only numbers changed, and one of them is news: a price, a limit, a count that matters.
+    /// Only numbers changed, and one of them is news: a price, a limit, a deadline, a count that matters.
     News,
-    /// Only numbers changed, and none of them is news: clocks, counters, timestamps.
-    Passing,
+    /// Only clocks, counters or time stamps changed.
+    Passing(PassingKind),
     /// Only numbers changed, and nothing shows what they mean.
     Unclear,
 }
 
 /// Number of words on each side of a number that may show its meaning.
 const REACH: usize = 3;
+/// Number of words that make a clause with a number a sentence: of all words, and of those besides times and fillers.
+const MIN_SENTENCE_WORDS: usize = 5;
+const MIN_OTHER_WORDS: usize = 3;
 /// Longer texts are compared without classifying their numbers.
 const MAX_WORDS: usize = 2_000;
 
 /// Classifies the change of a text.
 pub fn classify(before: &str, after: &str) -> NumberChange {
-    let old: Vec<&str> = before.split_whitespace().take(MAX_WORDS + 1).collect();
-    let new: Vec<&str> = after.split_whitespace().take(MAX_WORDS + 1).collect();
+    let old: Vec<&str> = split_words(before).take(MAX_WORDS + 1).collect();
+    let new: Vec<&str> = split_words(after).take(MAX_WORDS + 1).collect();
     if old.len() > MAX_WORDS || new.len() > MAX_WORDS || before == after {
         return NumberChange::Words;
+    }
+    if let Some((_, kind)) = passing(before).zip(passing(after)) {
+        let is_stamp = kind == PassingKind::Stamp && !goes_back(before, after);
+        return if is_stamp || kind != PassingKind::Stamp {
+            NumberChange::Passing(kind)
+        } else {
+            NumberChange::News
+        };
     }
     let n_first = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let n_shared = old.len().min(new.len()) - n_first;
@@ -50,72 +66,81 @@ pub fn classify(before: &str, after: &str) -> NumberChange {
     }
 }
 
-/// Whether a text contains only a time, an age or a counter.
-pub fn is_passing(text: &str) -> bool {
-    let words: Vec<&str> = text.split_whitespace().take(9).collect();
-    let has_number = words.iter().any(|word| has_digit(word));
-    let mut all = words.iter().map(|word| bare(word));
-    let is_part = |word: &String| {
-        word.is_empty() || has_digit(word) || is_passing_word(word) || is_time_word(word) || is_filler(word)
-    };
-    if words.is_empty() || words.len() > 8 || !has_number || !all.all(|word| is_part(&word)) {
-        return false;
-    }
-    let places = (0..words.len()).filter(|&at| has_digit(words[at]));
-    classify_all(places.map(|at| classify_number(&words, at))) == NumberChange::Passing
-}
-
 fn classify_all(signs: impl Iterator<Item = NumberChange>) -> NumberChange {
-    let (mut n, mut n_passing, mut is_news) = (0, 0, false);
+    let (mut all, mut is_clear) = (None, true);
     for sign in signs {
-        n += 1;
-        n_passing += usize::from(sign == NumberChange::Passing);
-        is_news |= sign == NumberChange::News;
+        match sign {
+            NumberChange::News => return NumberChange::News,
+            NumberChange::Passing(kind) => all = all.or(Some(kind)),
+            _ => is_clear = false,
+        }
     }
-    match (is_news, n > 0 && n_passing == n) {
-        (true, _) => NumberChange::News,
-        (_, true) => NumberChange::Passing,
-        _ => NumberChange::Unclear,
-    }
+    all.filter(|_| is_clear).map_or(NumberChange::Unclear, NumberChange::Passing)
 }
 
-/// Classifies a number by the words around it, nearest first.
+/// Classifies a number by the clause that contains it, and by the words around it.
 fn classify_number(words: &[&str], at: usize) -> NumberChange {
     let own = words[at];
     if has_currency(own) || own.contains('%') {
         return NumberChange::News;
     }
-    // French for "3 minutes ago"; the single words have other meanings elsewhere.
-    if at >= 3 && words[at - 3..at].iter().map(|word| bare(word)).eq(["il", "y", "a"]) {
-        return NumberChange::Passing;
+    if let Some(kind) = passing_at(words, at) {
+        return NumberChange::Passing(kind);
     }
-    let is_clock = is_clock(own);
-    for distance in 1..=REACH {
-        let (before, after) = (at.checked_sub(distance), at.checked_add(distance));
-        // Units and counted things follow a number, labels precede it.
-        for (near, is_behind) in [(after, true), (before, false)] {
-            let Some(near) = near.and_then(|near| words.get(near)) else { continue };
-            if has_currency(near) {
-                return NumberChange::News;
-            }
-            let word = bare(near);
-            // "Hours: 9 to 17" is a label, but "9 hours" is a duration, and the word after it decides.
-            if is_behind && is_time_word(&word) {
-                continue;
-            }
-            if is_passing_word(&word) {
-                return NumberChange::Passing;
-            }
-            if is_news_word(&word) && !(is_clock && is_short_unit(&word)) {
-                return NumberChange::News;
-            }
-        }
+    if has_news_word_near(words, at) || is_version(own) || is_span(words, at) {
+        return NumberChange::News;
     }
-    match (is_clock, is_version(own)) {
-        (true, _) => NumberChange::Passing,
-        (_, true) => NumberChange::News,
-        _ => NumberChange::Unclear,
+    let (n_words, n_others) = count_words(words, at);
+    let is_sentence = n_others >= MIN_OTHER_WORDS || n_words >= MIN_SENTENCE_WORDS;
+    match n_others > 0 && (is_sentence || is_in_date(words, at) || is_duration(words, at)) {
+        true => NumberChange::News,
+        false => NumberChange::Unclear,
     }
+}
+
+/// Whether a currency, a unit or a label is near.
+fn has_news_word_near(words: &[&str], at: usize) -> bool {
+    let is_clock = is_clock(words[at]);
+    let near = words[at.saturating_sub(REACH)..words.len().min(at + REACH + 1)].iter().enumerate();
+    let is_news = |word: &str| {
+        let own = bare(word);
+        has_currency(word) || is_news_word(&own) && !(is_clock && is_short_unit(&own))
+    };
+    near.filter(|(place, _)| *place != at.min(REACH)).any(|(_, word)| is_news(word))
+}
+
+/// Whether the word is an end of a span of times: 9:00–17:00, "9:00 - 17:00".
+fn is_span(words: &[&str], at: usize) -> bool {
+    let is_end = |word: &str| is_clock(word) || has_digit(word) && is_date_or_clock(word);
+    let is_dash = |at: usize| words.get(at).is_some_and(|word| matches!(*word, "-" | "–" | "—"));
+    let near = |at: Option<usize>| at.and_then(|at| words.get(at)).is_some_and(|word| is_end(word));
+    words[at].split(['–', '—', '-']).filter(|part| is_clock(part)).count() > 1
+        || is_end(words[at])
+            && (is_dash(at + 1) && near(Some(at + 2)) || at > 0 && is_dash(at - 1) && near(at.checked_sub(2)))
+}
+
+/// Whether the word is a date or a time of day, or next to the name of a month or day.
+fn is_in_date(words: &[&str], at: usize) -> bool {
+    // Spanish: "24 de noviembre".
+    words[at.saturating_sub(2)..words.len().min(at + 3)].iter().any(|word| is_date_or_clock(word))
+}
+
+/// Whether the number counts hours, days or weeks, as in "30 days".
+fn is_duration(words: &[&str], at: usize) -> bool {
+    words.get(at + 1).is_some_and(|next| is_unit_of_time(&bare(next)))
+}
+
+/// The number of words in the clause of a number, and of those that are neither numbers, times nor fillers.
+fn count_words(words: &[&str], at: usize) -> (usize, usize) {
+    let mut from = 0;
+    let clause = clauses(words).find(|clause| {
+        from += clause.len();
+        at < from
+    });
+    let own = clause.unwrap_or_default().iter().map(|word| bare(word));
+    let is_word = |word: &String| word.contains(char::is_alphabetic) && !has_digit(word);
+    let own: Vec<String> = own.filter(is_word).collect();
+    (own.len(), own.iter().filter(|word| !is_time_word(word) && !is_filler(word)).count())
 }
 
 /// A version number: three or more numbers separated by points that are not a date.
@@ -135,55 +160,30 @@ fn is_version(word: &str) -> bool {
 fn is_number_word(word: &str) -> bool {
     has_digit(word) || {
         let word = bare(word);
-        word.is_empty() || is_time_word(&word)
+        // Shorter names of days are also other words.
+        word.is_empty() || word.len() > 2 && is_time_word(&word) || is_one_of(&word, NUMERALS)
     }
 }
 
-fn has_digit(word: &str) -> bool {
-    word.bytes().any(|byte| byte.is_ascii_digit())
-}
-
-/// The word in lower case without punctuation.
-fn bare(word: &str) -> String {
-    word.trim_matches(|c: char| !c.is_alphanumeric() && c != '°' && c != '%' && c != '©').to_lowercase()
-}
+const NUMERALS: &str = "two three four five six seven eight nine ten eleven twelve fourteen fifteen eighteen twenty thirty \
+    forty fifty sixty ninety hundred zwei drei vier fünf sechs sieben acht neun zehn elf zwölf vierzehn fünfzehn \
+    zwanzig dreißig sechzig neunzig hundert deux trois quatre cinq sept huit neuf dix onze douze quatorze quinze vingt \
+    trente soixante cent dos tres cuatro cinco seis siete ocho nueve diez doce catorce quince veinte treinta sesenta \
+    cien due tre quattro cinque sei sette otto nove dieci dodici quindici venti trenta";
 
 fn has_currency(word: &str) -> bool {
     word.contains(['€', '$', '£', '¥', '₹', '₽', '₩', '₺']) || is_one_of(&bare(word), CURRENCIES)
 }
 
 const CURRENCIES: &str =
-    "eur usd gbp chf jpy cny inr pln sek euro euros dollar dollars pounds cent cents franken yen";
+    "eur usd gbp chf jpy cny inr pln sek euro euros dollar dollars pounds cents franken francs yen";
 
 fn is_one_of(word: &str, list: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
-/// A time of day: 9:05, 21:30:07.
-fn is_clock(word: &str) -> bool {
-    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let parts: Vec<&str> = word.split(':').collect();
-    (2..=3).contains(&parts.len())
-        && parts
-            .iter()
-            .all(|part| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// Words of counters and timestamps, whose numbers nobody reads.
-fn is_passing_word(word: &str) -> bool {
-    is_one_of(word, PASSING)
-}
-
-const PASSING: &str = "views view visitors visitor visits visit besucher aufrufe abrufe zugriffe visites vues visitas likes \
-    like shares share geteilt followers follower abonnenten abonnés subscribers comments comment kommentare \
-    kommentar commentaires comentarios replies reply antworten online clicks klicks hits reads leser gelesen \
-    readers rated loaded geladen gefällt stars forks retweets tweets reactions reaktionen ratings reviews bewertungen downloads upvotes points \
-    ago vor hace fa geleden updated update modified generated rendered retrieved accessed crawled printed \
-    changed geändert aktualisiert stand actualisé copyright © uptime served cached built published posted \
-    veröffentlicht publié today heute now jetzt uhr gmt utc";
-
 /// Words of numbers that matter: units, important counts, labels of limits and validity.
-fn is_news_word(word: &str) -> bool {
+pub(super) fn is_news_word(word: &str) -> bool {
     let is_compound =
         || IMPORTANT_ENDINGS.split(' ').any(|end| word.len() > end.len() && word.ends_with(end));
     is_short_unit(word) || is_one_of(word, IMPORTANT_WORDS) || is_compound()
@@ -210,25 +210,6 @@ fn is_short_unit(word: &str) -> bool {
 
 const UNITS: &str = "km cm mm kg mg µg ml kw mw gw mb gb tb mhz ghz m² m2 ppm mio mrd";
 
-/// Names of days and months, and other words of times.
-fn is_time_word(word: &str) -> bool {
-    is_one_of(word, TIMES)
-}
-
-const TIMES: &str = "jan feb mar mär apr jun jul aug sep oct okt nov dec dez mon tue wed thu fri sat sun min sek january \
-    february march april may june july august september october november december januar februar märz mai \
-    juni juli oktober dezember monday tuesday wednesday thursday friday saturday sunday montag dienstag \
-    mittwoch donnerstag freitag samstag sonnabend sonntag second seconds minute minutes hour hours day days \
-    week weeks month months year years sekunde sekunden minuten stunde stunden tag tage tagen woche wochen \
-    monat monate monaten jahr jahre jahren am pm uhr gmt utc yesterday gestern sept";
-
-/// Words between the parts of a timestamp.
-fn is_filler(word: &str) -> bool {
-    is_one_of(word, FILLERS)
-}
-
-const FILLERS: &str = "last on at the um am von zuletzt letzte in times mal a an by of";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +233,21 @@ mod tests {
             ("Abgabefrist 1.5.2026", "Abgabefrist 15.6.2026"),
             ("Members must be at least 16 years old", "Members must be at least 18 years old"),
             ("Hours: 9 to 17", "Hours: 10 to 14"),
+            ("Cancel within 30 days", "Cancel within 14 days"),
+            ("hearing on 24 November", "hearing on 27 November"),
+            ("One tablet every 6 hours", "One tablet every 4 hours"),
+            ("Applications close on 2026-12-01", "Applications close on 2026-11-20"),
+            ("Return it within thirty days", "Return it within fourteen days"),
+            ("The market is on Tuesdays", "The market is on Thursdays"),
+            ("The council has 47 members in all", "The council has 45 members in all"),
+            ("1 December 2026", "20 November 2026"),
+            ("9:00–17:00", "10:00–16:00"),
+            ("9:00 - 17:00", "9:00 - 16:00"),
+            ("Updated today. Apply within 30 days.", "Updated today. Apply within 14 days."),
+            ("Vous pouvez résilier sous 30 jours", "Vous pouvez résilier sous 14 jours"),
+            ("Una pastilla cada 6 horas", "Una pastilla cada 4 horas"),
+            ("Widerspruch innerhalb von 4 Wochen", "Widerspruch innerhalb von 2 Wochen"),
+            ("Wednesday concert 12 November", "Wednesday concert 19 November"),
         ] {
             assert_eq!(classify(before, after), NumberChange::News, "{before}");
         }
@@ -274,21 +270,13 @@ mod tests {
             ("Kommentare (12)", "Kommentare (14)"),
             ("Copyright 2025 The Harbour Post", "Copyright 2026 The Harbour Post"),
             ("Page generated in 0.031 seconds", "Page generated in 0.027 seconds"),
+            ("17 people are looking at this", "23 people are looking at this"),
+            ("just now", "2 minutes ago"),
+            ("The shop is closed. Updated 3 hours ago.", "The shop is closed. Updated 5 hours ago."),
+            ("as of 19 February 2024", "as of 13 March 2024"),
+            ("1 December 2026", "2 December 2026"),
         ] {
-            assert_eq!(classify(before, after), NumberChange::Passing, "{before}");
-        }
-        for text in ["3 minutes ago", "14:05", "12 comments", "1,204 views", "vor 5 Minuten"] {
-            assert!(is_passing(text), "{text}");
-        }
-        for text in [
-            "Price 12 EUR",
-            "12 dead",
-            "minutes",
-            "",
-            "Chapter 12",
-            "two comments on 3 ideas of mine that matter",
-        ] {
-            assert!(!is_passing(text), "{text}");
+            assert!(matches!(classify(before, after), NumberChange::Passing(_)), "{before}");
         }
     }
 
@@ -298,6 +286,7 @@ mod tests {
         assert_eq!(classify("same", "same"), NumberChange::Words);
         assert_eq!(classify("Chapter 12", "Chapter 13"), NumberChange::Unclear);
         assert_eq!(classify("", "12"), NumberChange::Unclear);
+        assert_eq!(classify("You may enter", "You can enter"), NumberChange::Words);
         assert_eq!(classify("12 in stock", "9 in stock"), NumberChange::Unclear);
     }
 
@@ -305,6 +294,6 @@ mod tests {
     fn none_is_more_than_a_number() {
         assert_eq!(classify("3 in stock", "0 in stock"), NumberChange::News);
         assert_eq!(classify("Noch 0 auf Lager", "Noch 40 auf Lager"), NumberChange::News);
-        assert_eq!(classify("0 comments", "1 comments"), NumberChange::Passing);
+        assert_eq!(classify("0 comments", "1 comments"), NumberChange::Passing(PassingKind::Counter));
     }
 }

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn different_pages_stay_apart() {
+    fn different_pages_remain_separate() {
         for (one, other) in [
             ("https://e.org/a", "https://e.org/a/"),
             ("https://e.org/A", "https://e.org/a"),

@@ -1,6 +1,6 @@
 //! Drives the policy with a virtual web, without clock, network or disk.
 
-use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
+use perennial_core::schedule::{Budget, Every, PageInfo, ScheduleConfig, Strategy};
 
 use super::*;
 use crate::polls::FeedPoll;
@@ -391,4 +391,24 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     assert_eq!(policy.visit_cause(PageId(1)), Some("Two dead"));
     assert!(next_pages(&mut policy, now + hour).contains(&PageId(1)));
     assert_eq!(policy.visit_cause(PageId(1)), None, "it was visited");
+}
+
+#[test]
+fn a_page_with_an_interval_is_asked_again_in_time_on_a_failing_host() {
+    let mut policy = scheduled(config(), ScheduleConfig::default(), BudgetTable::default());
+    let every = Some(Every { interval: Span::from_secs(300), hours: None });
+    policy.scheduler_mut().unwrap().add_page(PageId(1), PageInfo { every, ..PageInfo::for_site(SITE) });
+    let (mut now, mut visits) = (start(), Vec::new());
+    while visits.len() < 40 {
+        while let Some(page) = start_next(&mut policy, PageKind::Page, now) {
+            visits.push(now);
+            // The host's own backoff has grown to a day.
+            let host = HostState { ready_at: now + Span::from_hours(24), n_troubles: visits.len() as u16 };
+            let mut record = VisitRecord { host, ..failed(page, visits.len() as u16, now) };
+            policy.shorten_backoff(&mut record);
+            policy.finish_visit(&record, now);
+        }
+        now = policy.wakeup().unwrap().max(now + Span::from_millis(1));
+    }
+    assert!(visits.windows(2).all(|pair| pair[1] - pair[0] <= Span::from_secs(300)), "{visits:?}");
 }

@@ -9,12 +9,14 @@
 
 pub mod audit;
 
+use std::path::Path;
+
 use anyhow::{Context, anyhow, bail};
 use perennial_core::page::segment::Selector;
 use perennial_core::schedule::units::{parse_budget, parse_bytes};
 use perennial_core::schedule::{Budget, Goal};
-use perennial_core::time::{Span, Timestamp};
-use perennial_core::url::scope::ScopeKind;
+use perennial_core::time::{Span, Timestamp, WeeklyHours};
+use perennial_core::url::scope::{Scope, ScopeKind};
 use url::Url;
 
 use crate::analyse::{AdFilters, PartEffect, PartEffectQuery, PartTreatment};
@@ -22,7 +24,8 @@ use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
 use perennial_archive::settings::site::{parse_selector, parse_url, parse_weight};
-use perennial_archive::settings::{self, PinnedPart, Seed, Settings, SiteEdit};
+use perennial_archive::settings::times::{parse_every, parse_hours};
+use perennial_archive::settings::{self, PinnedPart, Seed, Settings, SiteEdit, VisitTimes, WatchedPage};
 use perennial_archive::store::parse_site_name;
 use perennial_archive::{Archive, SharedSnapshot};
 
@@ -37,12 +40,18 @@ pub enum AdminAction {
     Pause(Vec<String>),
     /// Resume visits.
     Resume(Vec<String>),
-    /// Change the settings of a site.
+    /// Change the settings of a site, or when a page of a site is visited.
     Set(String, SettingsChange),
+    /// Watch a page: follow it if no site contains it, and visit it at these times.
+    Watch { url: Url, allow_private: bool, times: VisitTimes },
     /// Pin, ignore or release a part of a site's pages.
     Part(String, PartAction),
-    /// Retry a page, or the failing pages of a host, as soon as politeness allows.
-    Retry(String),
+    /// Visit a page, or the failing pages of a followed host, as soon as politeness allows.
+    Retry {
+        target: String,
+        /// Whether the page may be on this machine or in its network.
+        allow_private: bool,
+    },
 }
 
 /// Settings to change. `None` keeps a setting; `Some(None)` resets it to its default.
@@ -56,6 +65,10 @@ pub struct SettingsChange {
     pub bytes_per_day: Option<Option<u64>>,
     /// What the visits optimise for.
     pub goal: Option<Option<Goal>>,
+    /// The interval between two visits of a page.
+    pub every: Option<Option<Span>>,
+    /// The hours in which pages are visited.
+    pub hours: Option<Option<WeeklyHours>>,
 }
 
 /// A decision about a part of pages.
@@ -101,7 +114,7 @@ impl AdminAction {
             "pause" => AdminAction::Pause(vec![site()?]),
             "resume" => AdminAction::Resume(vec![site()?]),
             "set" => AdminAction::Set(site()?, SettingsChange::read(&field)?),
-            "retry" => AdminAction::Retry(site()?),
+            "retry" => AdminAction::Retry { target: site()?, allow_private: false },
             part @ ("pin" | "ignore" | "release") => {
                 let selector = parse_selector(needed("selector")?).map_err(wrong("selector"))?;
                 let share = given("importance").map(parse_share).transpose().map_err(wrong("importance"))?;
@@ -128,10 +141,11 @@ impl AdminAction {
             AdminAction::Pause(_) => "pause",
             AdminAction::Resume(_) => "resume",
             AdminAction::Set(..) => "set",
+            AdminAction::Watch { .. } => "watch",
             AdminAction::Part(_, PartAction::Pin(_)) => "pin",
             AdminAction::Part(_, PartAction::Ignore(_)) => "ignore",
             AdminAction::Part(_, PartAction::Release(_)) => "release",
-            AdminAction::Retry(_) => "retry",
+            AdminAction::Retry { .. } => "retry",
         }
     }
 }
@@ -156,6 +170,8 @@ impl SettingsChange {
             budget: read("budget", field("budget"), budget)?,
             bytes_per_day: read("bytes_per_day", field("bytes_per_day"), bytes)?,
             goal: read("goal", field("goal"), parse_goal)?,
+            every: read("every", field("every"), parse_every)?,
+            hours: read("hours", field("hours"), parse_hours)?,
         })
     }
 
@@ -166,7 +182,20 @@ impl SettingsChange {
         seed.allowance.visits = self.budget.unwrap_or(seed.allowance.visits);
         seed.allowance.bytes_per_day = self.bytes_per_day.unwrap_or(seed.allowance.bytes_per_day);
         seed.goal = self.goal.unwrap_or(seed.goal);
+        seed.times = self.apply_to_times(&seed.times);
         seed
+    }
+
+    fn apply_to_times(&self, times: &VisitTimes) -> VisitTimes {
+        VisitTimes {
+            every: self.every.unwrap_or(times.every),
+            hours: self.hours.clone().unwrap_or_else(|| times.hours.clone()),
+        }
+    }
+
+    /// Whether it concerns nothing but the times of visits, which a single page may have.
+    fn is_of_times(&self) -> bool {
+        self.weight.is_none() && self.budget.is_none() && self.bytes_per_day.is_none() && self.goal.is_none()
     }
 }
 
@@ -241,9 +270,14 @@ pub fn perform(
     let edited = match action {
         AdminAction::Follow(seeds) => settings::follow(&path, seeds)?,
         AdminAction::Remove(names) => {
-            let urls = named(names)?;
+            let (pages, sites): (Vec<String>, Vec<String>) =
+                names.iter().cloned().partition(|name| watched_page(&known, name).is_some());
+            let urls = named(&sites)?;
             settings::unfollow(&path, &urls)?;
-            urls.into_iter().map(|url| SiteEdit { url, is_new: false, changed: Vec::new() }).collect()
+            let pages: Vec<Url> = pages.iter().filter_map(|name| watched_page(&known, name)).collect();
+            let gone: Vec<Url> = urls.into_iter().chain(pages).collect();
+            settings::unwatch_pages(&path, &gone)?;
+            gone.into_iter().map(|url| SiteEdit { url, is_new: false, changed: Vec::new() }).collect()
         }
         AdminAction::Pause(names) => {
             settings::change(&path, &named(names)?, |seed| Seed { paused: true, ..seed.clone() })?
@@ -251,11 +285,20 @@ pub fn perform(
         AdminAction::Resume(names) => {
             settings::change(&path, &named(names)?, |seed| Seed { paused: false, ..seed.clone() })?
         }
-        AdminAction::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?,
+        AdminAction::Set(name, change) => match page_of_site(&known, name).filter(|_| change.is_of_times()) {
+            Some(url) => {
+                let before = known.pages.iter().find(|page| page.url == url);
+                let times = before.map(|page| page.times.clone()).unwrap_or_default();
+                put_watched(&path, &known, url, change.apply_to_times(&times))?
+            }
+            None => settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?,
+        },
+        AdminAction::Watch { url, allow_private, times } => watch(&path, &known, url, *allow_private, times)?,
         AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(seed))?,
-        AdminAction::Retry(target) => {
+        AdminAction::Retry { target, allow_private } => {
+            let detail = if *allow_private { ALLOWS_PRIVATE } else { "" };
             let lines =
-                vec![AuditEntry::new(now, who, action.name(), &retried(&known, target)?, String::new())];
+                vec![AuditEntry::new(now, who, action.name(), &retried(&known, target)?, detail.to_owned())];
             lines.iter().try_for_each(|line| log.put(line))?;
             return Ok(AdminOutcome { lines, settings: known });
         }
@@ -274,13 +317,74 @@ pub fn perform(
     Ok(AdminOutcome { lines, settings: Settings::load(&path)? })
 }
 
-/// The URL or host to retry: a page of a followed site that is not paused, or a host with such a site.
+/// Watches a page. A page of a larger site gets a table of its own, any other page is a site.
+fn watch(
+    path: &Path,
+    known: &Settings,
+    url: &Url,
+    allow_private: bool,
+    times: &VisitTimes,
+) -> anyhow::Result<Vec<SiteEdit>> {
+    match known.seeds.of_page(url) {
+        None => {
+            let seed = Seed::of_host(url.clone());
+            let scope = Scope { kind: ScopeKind::Page, ..seed.scope };
+            settings::follow(path, &[Seed { scope, allow_private, times: times.clone(), ..seed }])
+        }
+        Some(seed) if seed.scope.kind == ScopeKind::Page => {
+            let times = VisitTimes {
+                every: times.every.or(seed.times.every),
+                hours: times.hours.clone().or_else(|| seed.times.hours.clone()),
+            };
+            settings::change(path, std::slice::from_ref(url), |seed| Seed {
+                times: times.clone(),
+                ..seed.clone()
+            })
+        }
+        Some(_) => {
+            let own = known.pages.iter().find(|page| page.url == *url);
+            let own = own.map(|page| page.times.clone()).unwrap_or_default();
+            let times =
+                VisitTimes { every: times.every.or(own.every), hours: times.hours.clone().or(own.hours) };
+            put_watched(path, known, url.clone(), times)
+        }
+    }
+}
+
+/// Writes the table of a page that a larger site contains.
+fn put_watched(path: &Path, known: &Settings, url: Url, times: VisitTimes) -> anyhow::Result<Vec<SiteEdit>> {
+    let is_new = known.pages.iter().all(|page| page.url != url);
+    let page = WatchedPage { url, times };
+    let changed = settings::watch_page(path, &page)?;
+    Ok(vec![SiteEdit { url: page.url, is_new, changed }])
+}
+
+/// The page with a table of its own that a name means, if any.
+fn watched_page(known: &Settings, name: &str) -> Option<Url> {
+    let url = parse_url(name).ok().filter(|url| known.seeds.with_url(url).is_none())?;
+    known.pages.iter().any(|page| page.url == url).then_some(url)
+}
+
+/// The URL that a name means, if it is a page of a site and not its start.
+fn page_of_site(known: &Settings, name: &str) -> Option<Url> {
+    let url = parse_url(name).ok().filter(|_| name.contains("://"))?;
+    let is_start = known.seeds.with_url(&url).is_some();
+    (!is_start && known.seeds.of_page(&url).is_some()).then_some(url)
+}
+
+/// The detail of a requested visit that may go to a private address.
+pub const ALLOWS_PRIVATE: &str = "allow_private = true";
+
+/// The URL or host to retry: a page of any site that is not paused, or a host with a followed site.
 fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
     let is_host = !target.contains("://");
     let found = match is_host {
         false => {
             let url = parse_url(target).map_err(|hint| anyhow!(hint))?;
-            known.seeds.of_page(&url).map(|seed| (seed, url.to_string()))
+            match known.seeds.of_page(&url) {
+                None => return Ok(url.to_string()),
+                Some(seed) => Some((seed, url.to_string())),
+            }
         }
         true => {
             let is_of = |scheme: &str| Url::parse(&format!("{scheme}://{target}/")).ok();

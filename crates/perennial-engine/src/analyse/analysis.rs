@@ -10,6 +10,7 @@ use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
+use super::compare::{OperationReport, reported_entries};
 use perennial_archive::store::{
     Analysis, NewTree, NewsItem, PackedTree, PageState, ShownVersion, pack_noise,
 };
@@ -38,9 +39,9 @@ pub(super) fn analyse_answer(
     if let ChangeStatus::Unknown(importance) = status {
         state.shown = None;
         let noise = state.noise.record_unreadable(time - state.time < SOON);
-        status = match noise.0 >= 1.0 {
+        status = match noise.share >= 1.0 {
             true => ChangeStatus::NoiseOnly,
-            false => ChangeStatus::Unknown(Importance::new(importance.get() * (1.0 - noise.0))),
+            false => ChangeStatus::Unknown(Importance::new(importance.get() * (1.0 - noise.share))),
         };
     }
     state.time = time;
@@ -53,9 +54,11 @@ pub(super) fn analyse_answer(
         noise_of_operations: None,
         is_indexed: state.sums.add(status, time),
         tree: None,
+        remade_before: None,
         title: state.title.clone(),
         title_before: None,
         items: Vec::new(),
+        summary: None,
     };
     (analysis, state)
 }
@@ -94,12 +97,14 @@ pub(super) fn analyse_version(
         before: before.map(|before| before.time),
         status,
         n_operations: contributions.len(),
-        noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise)),
+        noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise())),
         is_indexed: sums.add(status, time),
         tree: new_tree,
+        remade_before: None,
         title: title.clone(),
         title_before,
         items: new_items(&comparison),
+        summary: summary(&comparison),
     };
     let state = PageState {
         time,
@@ -125,6 +130,12 @@ fn comparison_status(comparison: &VersionComparison, has_tree: bool) -> ChangeSt
         true if comparison.is_unchanged() || comparison.delta.is_none() => ChangeStatus::Unchanged,
         true => ChangeStatus::Changed(comparison.assessment.importance),
     }
+}
+
+/// The most important operation that is worth reporting.
+fn summary(comparison: &VersionComparison) -> Option<String> {
+    let entries = reported_entries(comparison.delta.as_ref()?, &comparison.assessment);
+    entries.iter().find(|entry| entry.is_worth_reporting()).map(OperationReport::summary)
 }
 
 fn new_items(comparison: &VersionComparison) -> Vec<NewsItem> {

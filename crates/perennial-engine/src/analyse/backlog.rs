@@ -28,7 +28,8 @@ use super::analysis::{analyse_answer, analyse_version, delta_xml, empty_delta_xm
 use super::store_pool::StorePool;
 use super::{Analyst, PageText, SubresourceCache};
 use perennial_archive::store::{
-    Analysis, Capture, CaptureKind, Commit, PageState, QuarantineReason, QuarantinedRecord, Store,
+    Analysis, Capture, CaptureKind, Commit, NewTree, PackedTree, PageState, QuarantineReason,
+    QuarantinedRecord, Store,
 };
 use perennial_archive::{Archive, ArchivedResponse, LEFT_OUT_BASE, LeftOutVersion, links};
 
@@ -309,10 +310,46 @@ impl PageAnalyst {
                 Ok(Some(analyse_answer(page, time, identity, state, ChangeStatus::Unchanged)))
             }
             CaptureContent::Tree(tree, title) => {
+                let remade = state.map(|state| self.remade(store, page, state, &tree)).transpose()?.flatten();
+                let state = remade.as_ref().or(state);
                 let comparison = self.compare(state, *tree)?;
-                analyse_version(page, time, identity.clone(), state, comparison, Some(title)).map(Some)
+                let (mut analysis, next) =
+                    analyse_version(page, time, identity.clone(), state, comparison, Some(title))?;
+                if let Some((time, tree)) = remade.and_then(|state| state.tree) {
+                    analysis.remade_before = Some((time, NewTree::following(tree, None)?));
+                }
+                Ok(Some((analysis, next)))
             }
         }
+    }
+
+    /// The state with its tree made again from the archive, if an earlier engine made it. Trees of two engines are not
+    /// compared, because they differ where the page does not. `None` if the tree is comparable or cannot be made again.
+    fn remade(
+        &self,
+        store: &Store,
+        page: PageId,
+        state: &PageState,
+        tree: &BlockTree,
+    ) -> anyhow::Result<Option<PageState>> {
+        let (Some(before), Some(shown)) = (state.read_tree()?, &state.shown) else { return Ok(None) };
+        let is_same_format =
+            DocumentFormat::from_engine(&before.engine) == DocumentFormat::from_engine(&tree.engine);
+        let Some((time, _)) = state.tree.as_ref().filter(|_| before.engine != tree.engine && is_same_format)
+        else {
+            return Ok(None);
+        };
+        let captures = store.observed_captures(page, Some(shown.time - Span::from_millis(1)))?;
+        let is_shown =
+            |capture: &Capture| capture.time == shown.time && capture.kind != CaptureKind::Metadata;
+        let Some(capture) = captures.into_iter().find(is_shown) else { return Ok(None) };
+        // An unreadable capture has been reported when it was analysed.
+        let Ok(CaptureContent::Tree(again, _)) = self.shown(&capture) else { return Ok(None) };
+        if again.engine != tree.engine {
+            return Ok(None);
+        }
+        let packed = PackedTree::of(&again)?;
+        Ok(Some(PageState { tree: Some((*time, packed)), unpacked: Some(*again), ..state.clone() }))
     }
 
     /// Reads a capture and lays it out.

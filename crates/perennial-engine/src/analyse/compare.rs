@@ -1,13 +1,15 @@
 //! Compares two versions of a page and reports the operations as JSON and text.
 
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use perennial_core::page::diff::{
-    BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject, diff,
+    BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject,
+    Typography, diff, diff_with,
 };
 use perennial_core::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
-use perennial_core::page::noise::NoiseHistory;
-use perennial_core::page::observe::is_about_advertisement;
+use perennial_core::page::noise::{Noise, NoiseHistory, NoiseReason};
+use perennial_core::page::observe::judge;
 use perennial_core::page::segment::{Block, BlockTree, ListItem};
 use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
@@ -15,6 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::AdFilters;
+use super::excerpt::{ChangedPart, changed_parts};
 use perennial_archive::store::Store;
 
 /// A comparison with everything that a report needs.
@@ -46,6 +49,19 @@ impl Comparison {
         Comparison { before, after, delta, assessment }
     }
 
+    /// The same with changes of quotes, dashes, spaces and case.
+    pub fn with_typography(
+        before: BlockTree,
+        after: BlockTree,
+        config: &ImportanceConfig,
+        filters: &AdFilters,
+        history: NoiseSource<'_>,
+    ) -> Comparison {
+        let delta = diff_with(&before, &after, Typography::Compared);
+        let assessment = weigh(&delta, config, filters, &after.url, history);
+        Comparison { before, after, delta, assessment }
+    }
+
     /// The operations in the delta's order, with their shares of the importance.
     pub fn entries(&self) -> Vec<OperationReport> {
         entries(&self.delta, &self.assessment)
@@ -53,7 +69,8 @@ impl Comparison {
 
     /// The comparison as printed by `--json`.
     pub fn report(&self, form: &str) -> ComparisonReport {
-        let (structure, operations) = self.entries().into_iter().partition(|entry| entry.element == "block");
+        let counted = self.entries().into_iter().filter(|entry| !entry.is_counted_elsewhere);
+        let (structure, operations) = counted.partition(|entry| entry.element == "block");
         ComparisonReport {
             headlines: headlines(&self.delta),
             url: self.after.url.clone(),
@@ -72,10 +89,8 @@ impl Comparison {
         if let Some(headlines) = headlines(&self.delta) {
             writeln!(out, "{headlines}")?;
         }
-        for entry in &reported_entries(&self.delta, &self.assessment) {
-            writeln!(out, "{}", entry.line())?;
-        }
-        Ok(())
+        let entries = reported_entries(&self.delta, &self.assessment);
+        operations_for_people(&entries, true).iter().try_for_each(|entry| writeln!(out, "{}", entry.line()))
     }
 }
 
@@ -88,7 +103,7 @@ pub enum NoiseSource<'h> {
     Learned(&'h NoiseHistory),
     /// The stored noise of each operation, in the delta's order, from the analysis of the later version. Empty if
     /// nothing was noise.
-    Stored(&'h [f64]),
+    Stored(&'h [Noise]),
 }
 
 /// What the archive already knows about a change.
@@ -96,7 +111,7 @@ pub enum NoiseSource<'h> {
 pub struct StoredChange {
     /// Importance and noise per operation, if the analysis compared the same two versions. `perennial changes` shows
     /// the same importance.
-    pub found: Option<(f64, Vec<f64>)>,
+    pub found: Option<(f64, Vec<Noise>)>,
     /// The noise history of the page.
     noise: Option<NoiseHistory>,
 }
@@ -141,16 +156,15 @@ pub(super) fn weigh(
     let mut place = 0;
     assess(delta, config, &mut |operation| {
         place += 1;
-        Judgement {
-            is_advertisement: is_about_advertisement(operation, &is_advertisement),
-            noise: match history {
-                NoiseSource::Unknown => empty.noise(operation).0,
-                NoiseSource::Learned(history) => {
-                    history.noise(operation).0.max(history.noise(&turned(operation)).0)
-                }
-                NoiseSource::Stored(_) => stored.get(place - 1).copied().unwrap_or(0.0),
-            },
-        }
+        let noise = match history {
+            NoiseSource::Unknown => empty.noise(operation),
+            NoiseSource::Learned(history) => {
+                let (noise, reverse) = (history.noise(operation), history.noise(&turned(operation)));
+                if reverse.share > noise.share { reverse } else { noise }
+            }
+            NoiseSource::Stored(_) => stored.get(place - 1).copied().unwrap_or_default(),
+        };
+        judge(operation, noise, &is_advertisement)
     })
 }
 
@@ -198,6 +212,9 @@ pub struct OperationReport {
     pub advertisement: bool,
     /// Share of the operation that is noise, 0 to 1, judged by the page's history if there is one
     pub noise: f64,
+    /// Why it is noise: "a time stamp that changed at 21 of 22 visits"
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_reason: Option<String>,
     /// Importance of the operation alone
     pub value: f64,
     /// Its share of the importance of the whole change
@@ -205,6 +222,15 @@ pub struct OperationReport {
     /// Whether a headline of a listing page was rewritten
     #[serde(skip)]
     pub is_rewritten: bool,
+    #[serde(skip)]
+    pub reason: Option<NoiseReason>,
+    /// Number of elements of its kind that stayed before it in its block. A deletion and an insertion with the same
+    /// number replace one text with another.
+    #[serde(skip)]
+    pub place: Option<usize>,
+    /// Whether a different operation counts the same words: the name of a link is part of a text.
+    #[serde(skip)]
+    pub is_counted_elsewhere: bool,
 }
 
 /// Text and URL of an element; for a block its first words.
@@ -218,36 +244,40 @@ pub struct ElementContent {
 
 impl OperationReport {
     pub fn judgement(&self) -> Judgement {
-        Judgement { is_advertisement: self.advertisement, noise: self.noise }
+        Judgement { is_advertisement: self.advertisement, noise: self.noise, reason: self.reason }
     }
 
     pub fn is_worth_reporting(&self) -> bool {
         self.judgement().is_worth_reporting(self.share)
     }
 
-    /// The line of this operation in `perennial diff`.
+    /// The line of this operation in `perennial diff` and `perennial changes`: share and kind, what changed, where.
     pub fn line(&self) -> String {
         let place = match (&self.block_before, &self.block_after) {
             (Some(before), Some(after)) if before != after => format!("{before} > {after}"),
             (before, after) => after.clone().or(before.clone()).unwrap_or_default(),
         };
-        let ad = if self.advertisement { " (advertisement)" } else { "" };
-        format!(
-            "{:5.1} %  {:6} {:5} {place:12} {}{ad}",
-            100.0 * self.share,
-            self.op,
-            self.element,
-            self.summary()
-        )
+        let mut notes: Vec<String> = Vec::new();
+        let role = self.role.filter(|role| *role != "other" && !self.advertisement);
+        notes.extend(role.map(str::to_owned));
+        notes.extend(Some(place).filter(|place| !place.is_empty()));
+        notes.extend(self.advertisement.then(|| "advertisement".to_owned()));
+        notes.extend(self.noise_reason.iter().map(|reason| format!("noise: {reason}")));
+        let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) };
+        let (share, summary) = (100.0 * self.share, self.summary());
+        format!("{share:5.1} %  {:6} {:5} {summary}{notes}", self.op, self.element)
     }
 
     /// The change in one line: the words that differ, with a few words of context.
     pub fn summary(&self) -> String {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) if self.op == "update" => {
-                let mut parts = Vec::new();
+                let mut parts: Vec<String> = Vec::new();
                 if before.text != after.text {
-                    parts.push(difference(&before.text, &after.text));
+                    let changed = changed_parts(&before.text, &after.text);
+                    let n_more = changed.len().saturating_sub(MAX_PARTS_PER_LINE);
+                    parts.extend(changed.iter().take(MAX_PARTS_PER_LINE).map(ChangedPart::line));
+                    parts.extend((n_more > 0).then(|| format!("and {n_more} more places")));
                 }
                 if before.url != after.url {
                     let name = if parts.is_empty() { format!("{}: ", brief(after)) } else { String::new() };
@@ -260,29 +290,58 @@ impl OperationReport {
     }
 }
 
-/// Words of context before and after a difference.
-const N_WORDS_AROUND: usize = 4;
-/// Longest shown difference per side, in columns.
-const MAX_SHOWN_COLUMNS: usize = 120;
+/// Parts of a text in one line.
+const MAX_PARTS_PER_LINE: usize = 2;
 
-/// The differing words of two texts in brackets, with some context.
-fn difference(before: &str, after: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) =
-        (before.split_whitespace().collect(), after.split_whitespace().collect());
-    let n_shared = old.len().min(new.len());
-    let n_first = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let ends = old.iter().rev().zip(new.iter().rev()).take(n_shared - n_first);
-    let n_last = ends.take_while(|(old, new)| old == new).count();
-    let lead = &old[n_first.saturating_sub(N_WORDS_AROUND)..n_first];
-    let rest = &new[new.len() - n_last..];
-    let tail = &rest[..rest.len().min(N_WORDS_AROUND)];
-    let shown = |words: &[&str]| shorten(&words.join(" "), MAX_SHOWN_COLUMNS).into_owned();
-    let (old, new) = (shown(&old[n_first..old.len() - n_last]), shown(&new[n_first..new.len() - n_last]));
-    let middle = format!("[{old} => {new}]").replace("[ =>", "[nothing =>").replace("=> ]", "=> nothing]");
-    let dots = |is_cut: bool| if is_cut { "…" } else { "" };
-    let words =
-        [dots(n_first > lead.len()), &lead.join(" "), &middle, &tail.join(" "), dots(n_last > tail.len())];
-    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+/// The operations for people: those that are worth reporting, or all if the change has no others. A deletion and an
+/// insertion in the same place are one update.
+pub fn operations_for_people(entries: &[OperationReport], with_noise: bool) -> Vec<OperationReport> {
+    let reported = |entry: &&OperationReport| with_noise || entry.is_worth_reporting();
+    let mut chosen: Vec<OperationReport> = entries.iter().filter(reported).cloned().collect();
+    if chosen.is_empty() {
+        chosen = entries.to_vec();
+    }
+    let mut open: HashMap<ReplacementKey, VecDeque<usize>> = HashMap::new();
+    let mut is_joined = vec![false; chosen.len()];
+    for (at, entry) in chosen.iter().enumerate().filter(|(_, entry)| entry.op == "delete") {
+        if let Some(key) = ReplacementKey::new(entry) {
+            open.entry(key).or_default().push_back(at);
+        }
+    }
+    for at in 0..chosen.len() {
+        let key = ReplacementKey::new(&chosen[at]).filter(|_| chosen[at].op == "insert");
+        let Some(deleted) = key.and_then(|key| open.get_mut(&key)).and_then(VecDeque::pop_front) else {
+            continue;
+        };
+        let before = chosen[deleted].clone();
+        chosen[at] = OperationReport {
+            op: "update",
+            before: before.before,
+            share: chosen[at].share + before.share,
+            value: chosen[at].value.max(before.value),
+            ..chosen[at].clone()
+        };
+        is_joined[deleted] = true;
+    }
+    let mut is_joined = is_joined.into_iter();
+    chosen.retain(|_| !is_joined.next().unwrap_or_default());
+    chosen.sort_by(|x, y| y.share.total_cmp(&x.share));
+    chosen
+}
+
+/// What a deletion and an insertion have in common if one replaces the other.
+#[derive(PartialEq, Eq, Hash)]
+struct ReplacementKey {
+    element: &'static str,
+    blocks: [Option<String>; 2],
+    place: usize,
+}
+
+impl ReplacementKey {
+    fn new(entry: &OperationReport) -> Option<ReplacementKey> {
+        let blocks = [entry.block_before.clone(), entry.block_after.clone()];
+        Some(ReplacementKey { element: entry.element, blocks, place: entry.place? })
+    }
 }
 
 fn brief(content: &ElementContent) -> String {
@@ -298,6 +357,9 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
         value: of_prose * contribution.value,
         advertisement: contribution.judgement.is_advertisement,
         noise: contribution.judgement.noise,
+        noise_reason: contribution.judgement.reason.map(|reason| reason.sentence()),
+        reason: contribution.judgement.reason,
+        is_counted_elsewhere: contribution.is_counted_elsewhere,
         ..entry(&operation)
     });
     let items = hub.into_iter().flat_map(ItemDelta::visible_changes).map(item_entry);
@@ -313,7 +375,9 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
 pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
     let mut entries = entries(delta, assessment);
-    entries.retain(|entry| !is_listing || entry.element == "item" || entry.value > 0.0);
+    entries.retain(|entry| {
+        !entry.is_counted_elsewhere && (!is_listing || entry.element == "item" || entry.value > 0.0)
+    });
     entries.sort_by(|x, y| y.share.total_cmp(&x.share));
     entries
 }
@@ -376,16 +440,20 @@ fn entry(operation: &Operation) -> OperationReport {
         role: operation.role.map(|role| role.name()),
         before,
         after,
+        place: operation.place(),
         ..OperationReport::default()
     }
 }
+
+/// Words that a report shows of an inserted or deleted block.
+const WORDS_OF_BLOCK: usize = 60;
 
 fn first_words(block: &Block) -> ElementContent {
     let texts = block.walk().flat_map(|block| {
         let texts = block.texts.iter().map(|text| text.text.as_str());
         texts.chain(block.links.iter().map(|link| link.name.as_str()))
     });
-    let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(20).collect();
+    let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(WORDS_OF_BLOCK).collect();
     ElementContent { text: words.join(" "), url: String::new() }
 }
 
@@ -394,15 +462,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_that_differ_are_shown_among_those_that_do_not() {
-        let (before, after) = (
-            "The limit for cars on the ring road is 50 km/h from Monday to Friday in all districts",
-            "The limit for cars on the ring road is 60 km/h from Monday to Friday in all districts",
-        );
-        assert_eq!(difference(before, after), "… the ring road is [50 => 60] km/h from Monday to …");
-        assert_eq!(difference("a b", "a b c"), "a b [nothing => c]");
-        assert_eq!(difference("b c", "c"), "[b => nothing] c");
-        assert_eq!(difference("a a", "a"), "a [a => nothing]");
+    fn a_replaced_text_is_one_line() {
+        let side = |text: &str| Some(ElementContent { text: text.into(), ..ElementContent::default() });
+        let entry = |op, before, after, place| OperationReport {
+            op,
+            element: "text",
+            before,
+            after,
+            place: Some(place),
+            share: 0.2,
+            value: 0.1,
+            ..OperationReport::default()
+        };
+        let entries = [
+            entry("insert", None, side("In stock"), 3),
+            entry("insert", None, side("A new paragraph"), 5),
+            entry("delete", side("Sold out"), None, 3),
+        ];
+        let lines: Vec<String> =
+            operations_for_people(&entries, false).iter().map(OperationReport::summary).collect();
+        assert_eq!(lines, ["[Sold out => In stock]", "A new paragraph"]);
+    }
+
+    #[test]
+    fn a_change_of_noise_only_is_not_empty() {
+        let clock = OperationReport { op: "update", noise: 0.95, share: 1.0, ..OperationReport::default() };
+        let news = OperationReport { op: "insert", share: 0.5, ..OperationReport::default() };
+        assert_eq!(operations_for_people(std::slice::from_ref(&clock), false).len(), 1);
+        let both = operations_for_people(&[clock.clone(), news.clone()], false);
+        assert_eq!(both.iter().map(|entry| entry.op).collect::<Vec<_>>(), ["insert"]);
+        assert_eq!(operations_for_people(&[clock, news], true).len(), 2);
     }
 
     #[test]

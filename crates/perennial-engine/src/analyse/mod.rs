@@ -14,6 +14,7 @@
 //! | `change_reader` | recomputes the weighted operations of a stored change |
 //! | `bulk` | exports all trees or all deltas as one XML document |
 //! | `compare` | compares two versions of a page and reports the changes as JSON and text |
+//! | `excerpt` | shows the parts in which two texts differ |
 //! | `part` | finds the words of a selected part, and estimates the effect of pinning or ignoring it |
 //! | `analysis` | makes the [`Analysis`](perennial_archive::store::Analysis) of a capture and the page's next state |
 //! | `spec` | loads a page named on the command line: a file, Vi-XML, `url@time` or a URL |
@@ -25,6 +26,7 @@ mod backlog;
 mod bulk;
 mod change_reader;
 mod compare;
+mod excerpt;
 mod filters;
 mod layout_cache;
 mod part;
@@ -38,8 +40,9 @@ pub use bulk::{write_deltas, write_trees};
 pub use change_reader::{ChangeDetails, ChangeReader};
 pub use compare::{
     Comparison, ComparisonReport, ElementContent, NoiseSource, OperationReport, StoredChange, headlines,
-    reported_entries,
+    operations_for_people, reported_entries,
 };
+pub use excerpt::{ChangedPart, changed_parts};
 pub use filters::{AdFilters, update as update_filters};
 pub use part::{ImportanceShift, PartEffect, PartEffectQuery, PartTreatment, part_texts};
 pub use spec::{LoadedPage, PageSpec};

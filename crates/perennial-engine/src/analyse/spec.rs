@@ -270,7 +270,12 @@ fn beside(folder: &Path, page: &str, wanted: &str) -> Option<CapturedResource> {
         .filter(|path| is_inside(path))
         .find_map(|path| std::fs::read(folder.join(path)).ok())?;
     let content_type = if name.ends_with(".css") { "text/css" } else { "" };
-    Some(CapturedResource { status: 200, content_type: content_type.to_string(), body })
+    Some(CapturedResource {
+        status: 200,
+        content_type: content_type.to_string(),
+        body,
+        ..CapturedResource::default()
+    })
 }
 
 fn load_archived<'s>(
@@ -393,7 +398,10 @@ impl LiveFetcher {
             let content_type = fetched.head.get("Content-Type").unwrap_or_default().into_owned();
             let body = fetched.body.prefix(MAX_BODY_BYTES as usize)?.into_owned();
             let decoded = payload::decode(&fetched.head, &body[..], payload::DecodingLimits::default());
-            return Ok((url, CapturedResource { status, content_type, body: decoded.bytes }));
+            return Ok((
+                url,
+                CapturedResource { status, content_type, body: decoded.bytes, ..CapturedResource::default() },
+            ));
         }
         bail!("{url}: too many redirects")
     }

@@ -46,6 +46,7 @@ impl SubresourceCache {
             status: payload.head.status().unwrap_or(0),
             content_type: payload.head.get("Content-Type").unwrap_or_default().into_owned(),
             body: payload.bytes,
+            ..CapturedResource::default()
         };
         if captured.body.len() <= MAX_KEPT_BYTES {
             let mut kept = self.lock();

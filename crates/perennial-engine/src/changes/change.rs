@@ -44,6 +44,8 @@ pub struct MatchingChange {
     pub headlines: Option<String>,
     /// The matching operations, most important first.
     pub operations: Vec<OperationReport>,
+    /// Operations that were left out as noise or advertisements.
+    pub n_folded: usize,
     #[serde(skip)]
     pub page: PageId,
     #[serde(skip)]
@@ -67,13 +69,15 @@ fn maybe_time<S: Serializer>(maybe: &Option<Timestamp>, to: S) -> Result<S::Ok, 
     }
 }
 
+/// The operations of a change that match a query.
+pub(super) struct MatchingOperations {
+    pub(super) headlines: Option<String>,
+    pub(super) entries: Vec<OperationReport>,
+    pub(super) n_folded: usize,
+}
+
 impl MatchingChange {
-    pub(super) fn new(
-        row: ChangeRow,
-        kind: ChangeKind,
-        headlines: Option<String>,
-        operations: Vec<OperationReport>,
-    ) -> MatchingChange {
+    pub(super) fn new(row: ChangeRow, kind: ChangeKind, operations: MatchingOperations) -> MatchingChange {
         let redirects_to = row.identity.redirect_target().map(str::to_owned);
         MatchingChange {
             kind,
@@ -85,8 +89,9 @@ impl MatchingChange {
             after: row.time,
             importance: row.status.reported_importance().get(),
             noise: row.status == ChangeStatus::NoiseOnly,
-            headlines,
-            operations,
+            headlines: operations.headlines,
+            operations: operations.entries,
+            n_folded: operations.n_folded,
             page: row.page,
             status: row.status,
             is_indexed: row.is_indexed,

@@ -6,6 +6,7 @@ use perennial_core::notice::{ChangeKind, PageFilter, Wording};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
+use super::change::MatchingOperations;
 use super::matcher::reported_operation;
 use super::{CandidateChange, ChangeMatcher, ChangeQuery, MatchingChange};
 use crate::analyse::{AdFilters, OperationReport, headlines};
@@ -132,8 +133,7 @@ impl<'s> ChangeFinder<'s> {
                     };
                 part.n_read += usize::from(candidate.is_read());
                 let kind = candidate.kind;
-                let change = matching_operations
-                    .map(|(headlines, entries)| MatchingChange::new(row, kind, headlines, entries));
+                let change = matching_operations.map(|operations| MatchingChange::new(row, kind, operations));
                 part.found.changes.extend(change);
             }
             if part.is_full() {
@@ -149,16 +149,24 @@ impl<'s> ChangeFinder<'s> {
     fn matching_operations(
         &mut self,
         candidate: &mut CandidateChange<'_>,
-    ) -> anyhow::Result<(Option<String>, Vec<OperationReport>)> {
+    ) -> anyhow::Result<MatchingOperations> {
         let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.matcher.entries(candidate)?.to_vec();
-        entries.retain(|entry| self.change_query.condition.matches_operation(&reported_operation(entry)));
+        let condition = &self.change_query.condition;
+        let is_wanted = |entry: &OperationReport| condition.matches_operation(&reported_operation(entry));
+        let mut n_folded = 0;
+        // A change that is reported although it resembles noise shows its operations.
+        if condition.operations.is_set() || entries.iter().any(is_wanted) {
+            n_folded =
+                entries.iter().filter(|entry| entry.judgement().is_noise() && !is_wanted(entry)).count();
+            entries.retain(is_wanted);
+        }
         // A query for rewritten headlines alone should not list all other headlines too.
         let wants_rewritten = self.change_query.condition.kinds == [ChangeKind::Retitled];
         if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {
             entries.retain(|entry| entry.is_rewritten);
         }
-        Ok((headlines, entries))
+        Ok(MatchingOperations { headlines, entries, n_folded })
     }
 
     /// If the query contains words that appeared or vanished, the text index names the candidates. `None` if the

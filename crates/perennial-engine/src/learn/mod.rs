@@ -5,13 +5,15 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `followed` | the settings of each page: weight, clock and group |
+//! | `followed` | the settings of each page: weight, clock, group and interval |
+//! | `conflicts` | intervals that a budget or politeness does not allow |
 //! | `history` | the observations of a page, for people |
 //! | `plan` | the next visits, each with its reason in words |
 //! | `versions` | the versions of a site, one per sweep |
 //! | `publishing` | when a feed publishes |
 //! | `ranks` | PageRank over the links between captured pages |
 
+mod conflicts;
 mod followed;
 mod history;
 mod plan;
@@ -19,10 +21,12 @@ mod publishing;
 mod ranks;
 mod versions;
 
-pub use followed::FollowedSites;
+pub use conflicts::conflicts;
+pub use followed::{FollowedSites, WATCH_INTERVAL};
 pub use history::{DEFAULT_PERIODS, PageHistory, histories, index_threshold};
 pub use plan::{
-    AHEAD, FAR_AHEAD, NextVisit, PlannedBudget, VisitDescriber, VisitPlan, confidence, expected_by_period,
+    AHEAD, ENOUGH_VISITS, FAR_AHEAD, NextVisit, PlannedBudget, VisitDescriber, VisitPlan, are_hours_known,
+    confidence, expected_by_period, is_rate_known, published_plan, with_published,
 };
 pub use publishing::publishing;
 pub use ranks::{page_ranks, rank};

@@ -4,15 +4,16 @@ use std::collections::HashSet;
 
 use perennial_core::feed::polling::PollLimits;
 use perennial_core::http::response::Identity;
+use perennial_core::schedule::units::parse_budget;
 use perennial_core::schedule::{Belief, Budget, RankedPage, Reason, ReasonContext, Scheduler, SkipRule};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{FollowedSites, publishing};
-use perennial_archive::Archive;
 use perennial_archive::store::{OVERALL, ObservationOrder, ObservationSelection, Store};
+use perennial_archive::{Archive, CrawlRecord};
 
 /// How far ahead visits are planned.
 pub const AHEAD: Span = Span::from_hours(24);
@@ -20,7 +21,7 @@ pub const AHEAD: Span = Span::from_hours(24);
 pub const FAR_AHEAD: Span = Span::from_hours(30 * 24);
 
 /// The next visit of a page.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Visit")]
 pub struct NextVisit {
     /// URL of the page.
@@ -50,13 +51,14 @@ pub struct NextVisit {
 /// A budget and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedBudget {
-    pub budget: Budget,
+    /// `None` if the crawl has no limit of visits.
+    pub budget: Option<Budget>,
     /// The origin, in words.
     pub source: &'static str,
 }
 
 impl PlannedBudget {
-    /// The given budget, otherwise that of the settings, otherwise the archive's mean so far.
+    /// The given budget, otherwise that of the last crawl, of the settings, or the archive's mean so far.
     pub fn choose(
         archive: &Archive,
         store: &Store,
@@ -64,14 +66,37 @@ impl PlannedBudget {
         at: Timestamp,
     ) -> anyhow::Result<PlannedBudget> {
         let written = archive.settings().crawl.allowance.visits;
-        Ok(match (given, written) {
-            (Some(budget), _) => PlannedBudget { budget, source: "--budget" },
-            (None, Some(budget)) => PlannedBudget { budget, source: "perennial.toml" },
-            (None, None) => PlannedBudget {
-                budget: Budget::per_hour(observations_per_hour(store, at)?),
-                source: "the archive's mean so far, because perennial.toml sets no budget",
-            },
-        })
+        let crawl = CrawlRecord::load(archive.root());
+        let of_crawl = crawl.as_ref().filter(|crawl| crawl.is_budget_given);
+        let of_crawl = of_crawl.and_then(|crawl| {
+            let budget = parse_budget(crawl.budget.as_deref()?, Span::from_hours(1)).ok()?;
+            let is_running = CrawlRecord::of_running(archive.root()).is_some();
+            Some((
+                budget,
+                if is_running { "--budget of the running crawl" } else { "--budget of the last crawl" },
+            ))
+        });
+        let (budget, source) = match (given, of_crawl, written) {
+            (Some(budget), ..) => (Some(budget), "--budget"),
+            (None, Some((budget, source)), _) => (Some(budget), source),
+            (None, None, Some(budget)) => (Some(budget), "perennial.toml"),
+            (None, None, None) if crawl.is_some() => (None, "perennial.toml sets none"),
+            (None, None, None) => (
+                Some(Budget::per_hour(observations_per_hour(store, at)?)),
+                "the archive's mean so far, because perennial.toml sets no budget",
+            ),
+        };
+        Ok(PlannedBudget { budget, source })
+    }
+
+    /// As in "100.0 visits per hour (perennial.toml)".
+    pub fn describe(&self) -> String {
+        match self.budget {
+            Some(budget) => {
+                format!("{:.1} visits per hour ({})", budget.visits_in(Span::from_hours(1)), self.source)
+            }
+            None => "no budget".to_owned(),
+        }
     }
 
     /// Tells a scheduler how much of the current period's budget is spent.
@@ -81,7 +106,8 @@ impl PlannedBudget {
         scheduler: &mut Scheduler,
         at: Timestamp,
     ) -> anyhow::Result<()> {
-        let period = self.budget.period.as_millis().max(1);
+        let Some(budget) = self.budget else { return Ok(()) };
+        let period = budget.period.as_millis().max(1);
         let since = Timestamp::from_millis(at.as_millis().div_euclid(period).saturating_mul(period));
         scheduler.set_spent(store.spent(OVERALL, since)?.0, at);
         Ok(())
@@ -97,6 +123,30 @@ fn observations_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
         Ok(())
     })?;
     Ok((n_observations as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
+}
+
+/// The plan that the running crawl published itself, soonest first; empty without one.
+pub fn published_plan(archive: &Archive, at: Timestamp) -> Vec<NextVisit> {
+    let Some(crawl) = CrawlRecord::of_running(archive.root()) else { return Vec::new() };
+    let visits = crawl.plan.into_iter().filter_map(|visit| serde_json::from_value(visit).ok());
+    // A visit that was due in the meantime was made, or its host is busy.
+    let is_ahead = |visit: &NextVisit| {
+        visit.at.as_deref().and_then(|due| Timestamp::parse(due).ok()).is_some_and(|due| due >= at)
+    };
+    visits.filter(is_ahead).collect()
+}
+
+/// The plan of the running crawl, with what was computed for the pages that it does not contain.
+pub fn with_published(published: Vec<NextVisit>, computed: Vec<NextVisit>) -> Vec<NextVisit> {
+    let last = published.iter().filter_map(|visit| visit.at.clone()).max();
+    let known: HashSet<String> = published.iter().map(|visit| visit.url.clone()).collect();
+    let others = computed.into_iter().filter(|visit| !known.contains(&visit.url)).map(|visit| {
+        // The crawl itself would have listed an earlier visit of a page.
+        let is_later = visit.feed || visit.at.is_none() || last.is_none() || visit.at > last;
+        let at = if is_later { visit.at.clone() } else { None };
+        NextVisit { planned: visit.planned && at.is_some(), at, ..visit }
+    });
+    published.iter().cloned().chain(others).collect()
 }
 
 /// The next visit of each page, soonest first, followed by pages whose visits are beyond the horizon.
@@ -202,7 +252,12 @@ impl VisitDescriber<'_> {
             }
             let publishing = publishing(self.store, &feed)?;
             let last = feed.visited.unwrap_or(feed.last_read);
-            let due = publishing.next_poll(last, &PollLimits::default()).max(at);
+            let interval = feed.seed.and_then(|seed| self.followed.poll_interval(&feed.url, seed));
+            let due = match &interval {
+                Some((every, clock)) => every.next(clock, last),
+                None => publishing.next_poll(last, &PollLimits::default()),
+            };
+            let due = due.max(at);
             let a_day = publishing.items_per_hour(last).map(|rate| 24.0 * rate);
             polls.push(NextVisit {
                 at: Some(due.to_rfc3339()),
@@ -215,6 +270,7 @@ impl VisitDescriber<'_> {
                 probe: false,
                 feed: true,
                 reason: match a_day {
+                    _ if interval.is_some() => "the feed has an interval of its own".to_owned(),
                     Some(a_day) => format!("the feed is due, {a_day:.1} items per day"),
                     None => "the feed is due, too few dated items for a rate".to_owned(),
                 },
@@ -246,6 +302,19 @@ impl VisitDescriber<'_> {
             _ => Reason::Probe.describe(&ReasonContext::default()),
         }))
     }
+}
+
+/// With fewer visits, nothing is said about how often a page changes.
+pub const ENOUGH_VISITS: u32 = 10;
+
+/// Whether a page was visited often enough to say how often it changes.
+pub fn is_rate_known(belief: &Belief) -> bool {
+    belief.n_visits >= ENOUGH_VISITS
+}
+
+/// Whether it was also visited for long enough, from its first to its last capture, to say at which hours.
+pub fn are_hours_known(belief: &Belief, observed: Span) -> bool {
+    is_rate_known(belief) && observed >= Span::from_hours(24)
 }
 
 /// Expected importance of change per period, for workdays and other days: the probability of a change times its

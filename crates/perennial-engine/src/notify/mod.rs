@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `notice` | makes the [`Notice`] of a change that matches a rule |
 //! | `shape` | formats a notice for webhooks, Slack, ntfy, Apprise and mail |
+//! | `sight` | notices watches that do not see their page |
 //! | `notice_maker` | matches new analyses against the rules and stores notices in the outbox |
 //! | `smtp` | sends e-mail |
 //! | `deliver` | delivers a notice to its receiver |
@@ -18,9 +19,10 @@ mod notice;
 mod notice_maker;
 mod sending;
 mod shape;
+mod sight;
 mod smtp;
 
 pub use deliver::{DeliveryFailure, Notifier};
 pub use notice::{Notice, NoticeLine, NoticeWriter};
 pub use notice_maker::{NoticeMaker, open_outbox};
-pub use sending::{SendReport, send_all, start_notifying};
+pub use sending::{Delivery, DeliveryReport, SendReport, WatchNews, send_all, start_notifying};

@@ -4,6 +4,7 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
 use super::notice::NoticeWriter;
+use super::sight::WatchedPages;
 use crate::analyse::AdFilters;
 use crate::changes::CandidateChange;
 use perennial_archive::Archive;
@@ -29,6 +30,7 @@ pub struct NoticeMaker {
     outbox: Outbox,
     /// For each rule, the last capture before the rule was added.
     since: Vec<Option<Timestamp>>,
+    watched: WatchedPages,
 }
 
 impl NoticeMaker {
@@ -38,7 +40,8 @@ impl NoticeMaker {
         let since = archive.settings().notify.iter().map(|rule| outbox.since(&rule.name));
         let since = since.collect::<anyhow::Result<_>>()?;
         let filters = AdFilters::load(Some(archive.root()))?;
-        Ok(NoticeMaker { archive: archive.clone(), store: archive.store()?, filters, outbox, since })
+        let watched = WatchedPages::new(archive.settings());
+        Ok(NoticeMaker { archive: archive.clone(), store: archive.store()?, filters, outbox, since, watched })
     }
 
     /// Processes every new analysis. `progress` is called with the number of processed pages and of all pages.
@@ -63,7 +66,24 @@ impl NoticeMaker {
             }
         }
         self.outbox.put(&taken)?;
-        Ok(taken.iter().map(|page| page.notices.len() as u64).sum())
+        let n_changes: u64 = taken.iter().map(|page| page.notices.len() as u64).sum();
+        Ok(n_changes + self.note_seen(&taken)?)
+    }
+
+    /// Records that the watches of these pages see them, or that they see nothing in them.
+    fn note_seen(&mut self, taken: &[PageNotices]) -> anyhow::Result<u64> {
+        let mut n_notices = 0;
+        for PageNotices { url, until, .. } in taken {
+            let Some(page) = self.store.page(url)? else { continue };
+            n_notices +=
+                self.watched.note_seen(&mut self.outbox, &self.archive, &self.store, page.id, url, *until)?;
+        }
+        Ok(n_notices)
+    }
+
+    /// Records a visit that showed no page. Returns the number of notices.
+    pub fn note_unseen(&mut self, url: &str, at: Timestamp, reason: &str) -> anyhow::Result<u64> {
+        self.watched.note_unseen(&mut self.outbox, url, at, reason)
     }
 
     /// The last capture before the oldest rule was added.

@@ -1,18 +1,20 @@
 //! Sends the pending notices of the outbox. Each rule has its own thread, so an unresponsive receiver does not delay
 //! others.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use perennial_core::notice::pause_secs;
-use perennial_core::time::Span;
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use serde::Serialize;
 
 use super::deliver::{DeliveryFailure, Notifier};
 use super::notice::Notice;
 use super::notice_maker::{NoticeMaker, open_outbox};
-use crate::background::{PageFollower, join, next_pages};
+use crate::background::{PageFollower, join};
 use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{Outbox, PendingNotice};
 use perennial_archive::{Archive, now};
@@ -34,22 +36,66 @@ pub struct SendReport {
     pub error: Option<String>,
 }
 
+/// What became of a notice during a crawl.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery {
+    pub rule: String,
+    /// What happened to which page.
+    pub headline: String,
+    /// Why the receiver did not accept it.
+    pub error: Option<String>,
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Delivery { rule, headline, error } = self;
+        match error {
+            None => write!(f, "notice sent by rule `{rule}`: {headline}"),
+            Some(error) => write!(
+                f,
+                "notice not accepted, rule `{rule}`: {error}; it is sent again later, and `perennial notify test` tries the receiver"
+            ),
+        }
+    }
+}
+
+/// What a crawl tells the notices.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WatchNews {
+    /// New analyses of a page were committed.
+    Analysed(PageId),
+    /// A visit of a page showed no page.
+    Unseen { url: String, at: Timestamp, reason: String },
+}
+
+/// Receives the deliveries of a crawl.
+pub type DeliveryReport = Arc<dyn Fn(Delivery) + Send + Sync>;
+
 struct RuleSender {
     rule: NotifyRule,
     outbox: Outbox,
     notifier: Notifier,
+    report: Option<DeliveryReport>,
 }
 
 impl RuleSender {
-    fn open(archive: &Archive, rule: &NotifyRule) -> anyhow::Result<RuleSender> {
+    fn open(
+        archive: &Archive,
+        rule: &NotifyRule,
+        report: Option<DeliveryReport>,
+    ) -> anyhow::Result<RuleSender> {
         let outbox = Outbox::open_write(&archive.outbox_path())?;
-        Ok(RuleSender { rule: rule.clone(), outbox, notifier: Notifier::new(archive)? })
+        Ok(RuleSender { rule: rule.clone(), outbox, notifier: Notifier::new(archive)?, report })
     }
 
     /// Tries to send one notice.
     fn send(&mut self, waiting: &PendingNotice) -> anyhow::Result<Result<(), DeliveryFailure>> {
         let notice: Notice = serde_json::from_str(&waiting.body)?;
         let delivered = self.notifier.deliver(&self.rule, &notice);
+        if let Some(report) = &self.report {
+            let error = delivered.as_ref().err().map(|failure| failure.text.clone());
+            report(Delivery { rule: self.rule.name.clone(), headline: notice.headline(), error });
+        }
         match &delivered {
             Ok(()) => self.outbox.put_sent(&self.rule.name, waiting.id, now())?,
             Err(failure) => {
@@ -101,7 +147,7 @@ impl RuleSender {
 pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Result<Vec<SendReport>> {
     let mut all = Vec::new();
     for rule in &archive.settings().notify {
-        let mut sender = RuleSender::open(archive, rule)?;
+        let mut sender = RuleSender::open(archive, rule, None)?;
         let mut sent = SendReport { rule: rule.name.clone(), n_sent: 0, error: None };
         let mut after = 0;
         while let Some(waiting) = sender.outbox.next(&rule.name, now(), true, after)? {
@@ -125,34 +171,41 @@ pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Res
 
 /// Starts the threads that store and send notices beside a crawl; `None` without rules. One thread stores notices as analyses are
 /// committed. One thread per rule sends them.
-pub fn start_notifying(archive: &Archive) -> anyhow::Result<Option<PageFollower>> {
+pub fn start_notifying(
+    archive: &Archive,
+    report: Option<DeliveryReport>,
+) -> anyhow::Result<Option<PageFollower<WatchNews>>> {
     if archive.settings().notify.is_empty() {
         return Ok(None);
     }
     // Rules start before anything is captured, so that they cover all that this crawl finds.
     open_outbox(archive)?;
     let archive = archive.clone();
-    PageFollower::start("notices", move |pages| make_and_send(&archive, pages)).map(Some)
+    PageFollower::start("notices", move |news| make_and_send(&archive, report.as_ref(), news)).map(Some)
 }
 
-fn make_and_send(archive: &Archive, pages: &Receiver<PageId>) -> anyhow::Result<()> {
+fn make_and_send(
+    archive: &Archive,
+    report: Option<&DeliveryReport>,
+    news: &Receiver<WatchNews>,
+) -> anyhow::Result<()> {
     let mut wakers = Vec::new();
     let mut threads = Vec::new();
     for rule in &archive.settings().notify {
-        let sender = RuleSender::open(archive, rule)?;
+        let sender = RuleSender::open(archive, rule, report.cloned())?;
         let (waker, wake) = channel();
         wakers.push(waker);
         let thread = std::thread::Builder::new().name("notices to send".into());
         threads.push(thread.spawn(move || sender.run(&wake))?);
     }
-    let made = make_notices(archive, pages, &wakers);
+    let made = make_notices(archive, news, &wakers);
     // Senders end when their waker is dropped.
     drop(wakers);
     let sent = threads.into_iter().map(join).collect::<anyhow::Result<Vec<()>>>();
     made.and(sent.map(drop))
 }
 
-fn make_notices(archive: &Archive, pages: &Receiver<PageId>, wakers: &[Sender<()>]) -> anyhow::Result<()> {
+fn make_notices(archive: &Archive, news: &Receiver<WatchNews>, wakers: &[Sender<()>]) -> anyhow::Result<()> {
     let wake = || {
         for waker in wakers {
             // If a sender ended with an error, joining it returns the error.
@@ -162,8 +215,18 @@ fn make_notices(archive: &Archive, pages: &Receiver<PageId>, wakers: &[Sender<()
     let mut maker = NoticeMaker::open(archive)?;
     maker.catch_up(|_, _| ())?;
     wake();
-    while let Some(pages) = next_pages(pages, MAX_PAGES) {
-        if maker.process(&pages)? > 0 {
+    while let Ok(first) = news.recv() {
+        let (mut pages, mut n_notices) = (Vec::new(), 0);
+        for message in std::iter::once(first).chain(news.try_iter().take(MAX_PAGES - 1)) {
+            match message {
+                WatchNews::Analysed(page) => pages.push(page),
+                WatchNews::Unseen { url, at, reason } => n_notices += maker.note_unseen(&url, at, &reason)?,
+            }
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        n_notices += maker.process(&pages)?;
+        if n_notices > 0 {
             wake();
         }
     }

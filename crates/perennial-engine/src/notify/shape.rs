@@ -20,7 +20,7 @@ pub(super) fn http_request(shape: WebFormat, url: &Url, notice: &Notice) -> (Url
     let (title, body) = (notice_title(notice), notice_text(notice));
     match shape {
         WebFormat::Webhook => (url.clone(), json!(notice)),
-        WebFormat::Slack => (url.clone(), slack(notice, &title, &body)),
+        WebFormat::Slack => (url.clone(), slack(&title, &body)),
         WebFormat::Apprise => {
             let text = json!({ "title": title, "body": body, "type": "info", "format": "text" });
             (url.clone(), text)
@@ -38,10 +38,11 @@ pub(super) fn http_request(shape: WebFormat, url: &Url, notice: &Notice) -> (Url
     }
 }
 
-fn slack(notice: &Notice, title: &str, body: &str) -> Value {
+fn slack(title: &str, body: &str) -> Value {
     let block = |text: &str| json!({ "type": "section", "text": { "type": "plain_text", "text": text, "emoji": false } });
     json!({
-        "text": slack_escaped(&format!("{title}\n{}", notice.link.as_ref().unwrap_or(&notice.url))),
+        // Mattermost and Rocket.Chat show only this.
+        "text": slack_escaped(&format!("{title}\n{body}")),
         "unfurl_links": false,
         "unfurl_media": false,
         "blocks": [block(title), block(body)],
@@ -70,22 +71,38 @@ pub(super) fn notice_text(notice: &Notice) -> String {
     if let (Some(before), Some(title)) = (&notice.title_before, &notice.title) {
         put(&format!("\"{before}\" => \"{title}\""));
     }
-    if let Some(target) = &notice.redirects_to {
-        put(&format!("redirects to {target}"));
-    }
+    notice.event.iter().for_each(|event| put(event));
     if let Some(headlines) = &notice.headlines {
         put(headlines);
     }
     for line in &notice.changes {
-        line.before.iter().for_each(|text| put(&format!("- {text}")));
-        line.after.iter().for_each(|text| put(&format!("+ {text}")));
+        put(&line.text());
     }
     if notice.n_changes > notice.changes.len() {
         put(&format!("and {} more", notice.n_changes - notice.changes.len()));
     }
-    put(&format!("seen {}, importance {:.2}, rule {}", notice.after, notice.importance, notice.rule));
+    let part = notice.part.as_ref().map(|part| format!(" in the {}", part_name(part))).unwrap_or_default();
+    put(&format!("{}{part}, importance {:.2}", size(notice.importance), notice.importance));
+    put(&format!("seen {}, rule {}", notice.after, notice.rule));
     notice.link.iter().for_each(|link| put(link));
     body
+}
+
+/// The size of a change in words.
+fn size(importance: f64) -> &'static str {
+    match importance {
+        _ if importance >= 0.3 => "a large change",
+        _ if importance >= 0.1 => "a medium change",
+        _ => "a small change",
+    }
+}
+
+fn part_name(part: &str) -> &str {
+    match part {
+        "main" => "main text",
+        "navigation" => "menu",
+        other => other,
+    }
 }
 
 /// A complete e-mail with CRLF line ends.

@@ -7,7 +7,7 @@ use perennial_core::directory::{
 
 use super::evidence::SiteKnowledge;
 
-/// The General Delta DirectoryTree of the known transitions, over the nodes of the history's tree.
+/// The General Delta Tree of the known transitions, over the nodes of the history's tree.
 pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> DeltaTree {
     let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);

@@ -1,8 +1,8 @@
 //! The frame around a replayed page, with a banner that shows the version and its coherence.
 //!
 //! The banner is on the main origin and the archived page in a frame on the replay origin, so that archived scripts cannot reach
-//! the banner. The frame reports its URL, what it loaded, and which block was clicked. Nothing else is accepted from it, and all of
-//! it is looked up in the archive.
+//! the banner. A banner is about one capture for as long as it exists: if the frame reports a different page, the whole window goes
+//! there. The frame also reports what it loaded, which can only worsen the stated coherence, and which words were clicked.
 //!
 //! | file | responsibility |
 //! |---|---|
@@ -16,9 +16,10 @@ pub mod parts;
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::Modifier;
-use perennial_core::memento::replay_url::latest_time;
+use perennial_core::memento::replay_url::{escape, latest_time};
 use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
+use perennial_core::url::canonical::host_name;
 use serde_json::json;
 
 use self::page::BannerContent;
@@ -26,6 +27,7 @@ use self::parts::CompositePage;
 use super::ServedArchive;
 use super::body::StoredBody;
 use super::find::{CaptureMatch, find};
+use super::origins::is_loopback_name;
 use super::problem::Problem;
 use super::replay_context::ReplayContext;
 use super::request::Request;
@@ -35,6 +37,9 @@ use perennial_archive::store::VersionSteps;
 
 const STYLE: &str = include_str!("banner.css");
 const SCRIPT: &str = include_str!("banner.js");
+/// The path on the replay origin at which our frame shows its pass.
+pub const ENTRANCE: &str = "/_perennial/enter";
+
 const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 20 20\" fill=\"none\" stroke=\"#4a73a3\" stroke-width=\"1.5\">\
      <circle cx=\"10\" cy=\"10\" r=\"9\"/><circle cx=\"9.2\" cy=\"10.6\" r=\"5.8\"/><circle cx=\"8.6\" cy=\"11\" r=\"2.8\"/></svg>";
 
@@ -52,7 +57,7 @@ pub fn wrapper(
     });
     let (whole, steps) = result.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
     let shown = BannerContent { context, whole: &whole, steps: &steps, archive: &request.served.name };
-    let mut response = html(page::wrapper(&shown).0);
+    let mut response = html(page::wrapper(&shown, &frame_url(request, context)).0);
     let policy = format!(
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
          frame-src {}; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -81,6 +86,50 @@ pub fn to_wrapper(context: &ReplayContext) -> Response<Body> {
         response.headers_mut().insert(header::LOCATION, to);
     }
     response
+}
+
+/// The URL of the frame. If reading needs a token and browsers keep cookies of frames apart, the frame first shows its pass.
+fn frame_url(request: &Request<'_>, context: &ReplayContext) -> String {
+    let replay = &context.origins.replay;
+    let path = context.replay_url(Modifier::Page, &context.capture.url);
+    let is_trustworthy = replay.starts_with("https:") || host_name(replay).is_some_and(is_loopback_name);
+    match request.server.guard().pass().filter(|_| is_trustworthy) {
+        Some(pass) => format!("{replay}{ENTRANCE}?pass={pass}&to={}", escape(&path)),
+        None => format!("{replay}{path}"),
+    }
+}
+
+/// Exchanges the pass of a frame for a cookie.
+pub fn enter(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let guard = request.server.guard();
+    guard.check_host(request.parts)?;
+    let to = request.needed("to")?;
+    if !to.starts_with('/') || to.starts_with("//") || to.contains('\\') {
+        return Err(Problem::bad_request("to: write the path of an archived page"));
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    let to = HeaderValue::from_bytes(to.as_bytes()).map_err(|error| Problem::internal(&error.into()))?;
+    response.headers_mut().insert(header::LOCATION, to);
+    if guard.admits(request.needed("pass")?)
+        && let Some(cookie) = guard.pass_cookie(&request.origins().replay)
+        && let Ok(cookie) = HeaderValue::from_str(&cookie)
+    {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// Redirects a browser that uses the IPv6 address of loopback to `localhost`, because policies cannot name IPv6 addresses.
+pub fn to_named_host(request: &Request<'_>) -> Option<Response<Body>> {
+    let origins = request.origins();
+    let port = origins.main.strip_prefix("http://[::1]:")?;
+    let target = request.parts.uri.path_and_query()?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    let to = HeaderValue::from_str(&format!("http://localhost:{port}{target}")).ok()?;
+    response.headers_mut().insert(header::LOCATION, to);
+    Some(response)
 }
 
 /// The requests of the banner.
@@ -115,7 +164,7 @@ impl<'s> BannerRequest<'s> {
         Ok(BannerRequest { request, served, url: url.to_string(), at: latest_time(at) })
     }
 
-    /// The banner for the page to which the frame navigated, with what the frame loaded in addition.
+    /// The capture that is shown for a URL, and its banner with what the frame loaded in addition.
     fn banner(&self) -> Result<Response<Body>, Problem> {
         let more: Vec<&str> =
             self.request.query.get("parts").unwrap_or_default().lines().take(parts::MAX_PARTS).collect();
@@ -131,6 +180,7 @@ impl<'s> BannerRequest<'s> {
                 capture: found.capture.clone(),
                 head: found.head.clone(),
                 status: 200,
+                callback: None,
                 state: found.state,
             };
             let body = StoredBody::new(found.record, &found.payload_capture.digest);
@@ -140,7 +190,7 @@ impl<'s> BannerRequest<'s> {
                 BannerContent { context: &context, whole: &whole, steps: &steps, archive: &self.served.name };
             let facts = json!({
                 "html": page::banner(&shown).0,
-                "title": page::title(&shown),
+                "url": context.capture.url,
                 "state": whole.composite.state.as_str(),
                 "time": context.capture.time.to_digits14(),
                 "missing": whole.missing(),

@@ -1,7 +1,7 @@
 //! The HTML of the banner. Titles and URLs are untrusted: they are escaped, and shortened by the style.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use perennial_core::memento::{Modifier, TemporalCoherence};
+use perennial_core::memento::TemporalCoherence;
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::text::untrusted::terminal_safe as shown_text;
 use perennial_core::time::{Span, Timestamp};
@@ -38,10 +38,8 @@ pub fn title(shown: &BannerContent<'_>) -> String {
 }
 
 /// The whole page: banner and frame.
-pub fn wrapper(shown: &BannerContent<'_>) -> Markup {
+pub fn wrapper(shown: &BannerContent<'_>, frame: &str) -> Markup {
     let context = shown.context;
-    let frame =
-        format!("{}{}", context.origins.replay, context.replay_url(Modifier::Page, &context.capture.url));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -51,12 +49,14 @@ pub fn wrapper(shown: &BannerContent<'_>) -> Markup {
                 title { (title(shown)) }
                 link rel="icon" href={ (assets::ROOT) "icon.svg" };
                 link rel="stylesheet" href={ (assets::ROOT) "banner.css" };
-                script src={ (assets::ROOT) "banner.js" } defer {}
             }
             body data-replay=(context.origins.replay) data-base=(context.base) data-archive=(shown.archive)
-                data-url=(context.capture.url) data-time=(context.time.to_digits14()) data-root=(assets::ROOT) {
+                data-url=(context.capture.url) data-time=(context.time.to_digits14())
+                data-captured=(context.capture.time.to_digits14()) data-root=(assets::ROOT) {
                 a.skip href="#page" { "To the archived page" }
                 div.ban #ban role="region" aria-label="Perennial: about this archived page" { (banner(shown)) }
+                // Before the frame, so that no message of the frame is missed.
+                script src={ (assets::ROOT) "banner.js" } {}
                 iframe #page name=(FRAME_NAME) title="Archived page" sandbox=(SANDBOX) referrerpolicy="no-referrer" src=(frame) {}
             }
         }

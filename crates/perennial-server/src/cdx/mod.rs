@@ -39,6 +39,8 @@ pub struct CdxRows {
     pub rows: Vec<CdxjLine>,
     /// Continues the query, if there is more.
     pub resume_key: Option<String>,
+    /// Whether there is more.
+    is_cut: bool,
 }
 
 pub fn answer(
@@ -48,22 +50,31 @@ pub fn answer(
     url: Option<&str>,
 ) -> Result<Response<Body>, Problem> {
     let cdx = CdxQuery::parse(query, url, dialect).map_err(Problem::bad_request)?;
-    let respond = |snapshot: &Snapshot| -> anyhow::Result<(&'static str, String)> {
-        match cdx.counts_pages {
-            true => Ok(output::n_pages(&cdx, count(snapshot, &cdx)?)),
-            false => Ok(output::write(&cdx, &collect(snapshot, &cdx)?)),
+    let (mime, text) = match cdx.counts_pages {
+        true => output::n_pages(&cdx, request.with(|snapshot| Ok(count(snapshot, &cdx)?))?),
+        false => {
+            let rows = request.with(|snapshot| collect(snapshot, &cdx))?;
+            check_page(&cdx, &rows)?;
+            output::write(&cdx, &rows)
         }
     };
-    let (mime, text) = request
-        .served
-        .pool
-        .with(respond)
-        .and_then(|answer| answer)
-        .map_err(|error| Problem::internal(&error))?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     Ok(response)
+}
+
+/// A page after the last one ends the list: pywb answers with an error, the Internet Archive with nothing.
+fn check_page(query: &CdxQuery, rows: &CdxRows) -> Result<(), Problem> {
+    let Some(page) = query.page.filter(|_| rows.rows.is_empty()) else { return Ok(()) };
+    if rows.is_cut {
+        let limit = format!("page={page}: behind {MAX_LINES} lines; go on with showResumeKey instead");
+        return Err(Problem::bad_request(limit));
+    }
+    match query.dialect {
+        Dialect::Pywb if page > 0 => Err(Problem::bad_request(format!("page={page}: there is no such page"))),
+        _ => Ok(()),
+    }
 }
 
 /// The rows of a query.
@@ -185,6 +196,6 @@ impl<'q> Collector<'q> {
         }
         let goes_on = is_cut && query.order == Order::Ascending;
         let resume_key = goes_on.then(|| format!("{} {} {}", place.0, place.1, place.2));
-        CdxRows { rows, resume_key }
+        CdxRows { rows, resume_key, is_cut }
     }
 }

@@ -41,8 +41,23 @@ impl CdxFormat {
 
 const PYWB_FIELDS: [&str; 9] =
     ["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename"];
-const WAYBACK_FIELDS: [&str; 7] =
+pub(super) const WAYBACK_FIELDS: [&str; 7] =
     ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"];
+/// Fields that only some lines have.
+const RARE_FIELDS: [&str; 3] = ["method", "requestBody", "shows"];
+
+/// The fields of a row, in order.
+pub(super) fn fields(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Pywb => &PYWB_FIELDS,
+        Dialect::Wayback => &WAYBACK_FIELDS,
+    }
+}
+
+/// Whether a field has this name in either dialect.
+pub(super) fn is_known(name: &str) -> bool {
+    [&PYWB_FIELDS[..], &WAYBACK_FIELDS, &RARE_FIELDS].concat().contains(&name)
+}
 
 /// A field by its name in either dialect.
 pub(super) fn field_of<'l>(line: &'l CdxjLine, name: &str) -> Option<Cow<'l, str>> {
@@ -74,13 +89,9 @@ fn value_of<'l>(line: &'l CdxjLine, name: &str, dialect: Dialect) -> Option<Cow<
 
 /// The media type and text of a response.
 pub(super) fn write(query: &CdxQuery, rows: &CdxRows) -> (&'static str, String) {
-    let all: &[&str] = match query.dialect {
-        Dialect::Pywb => &PYWB_FIELDS,
-        Dialect::Wayback => &WAYBACK_FIELDS,
-    };
     let names: Vec<&str> = match &query.fields {
         Some(fields) => fields.iter().map(String::as_str).collect(),
-        None => all.to_vec(),
+        None => fields(query.dialect).to_vec(),
     };
     let resume_key = rows.resume_key.as_ref().filter(|_| query.shows_resume_key);
     match (query.output, query.dialect) {
@@ -89,7 +100,9 @@ pub(super) fn write(query: &CdxQuery, rows: &CdxRows) -> (&'static str, String) 
             ("text/plain; charset=utf-8", write_text(&names, rows, dialect, resume_key))
         }
         (CdxFormat::Json, Dialect::Pywb) => ("text/x-ndjson", write_json_lines(query, &names, rows)),
-        (CdxFormat::Json, Dialect::Wayback) => ("application/json", write_arrays(&names, rows, resume_key)),
+        (CdxFormat::Json, Dialect::Wayback) => {
+            ("application/json", write_arrays(&names, rows, resume_key, query.page.is_some()))
+        }
     }
 }
 
@@ -144,9 +157,10 @@ fn write_text(names: &[&str], rows: &CdxRows, dialect: Dialect, resume_key: Opti
     out
 }
 
-fn write_arrays(names: &[&str], rows: &CdxRows, resume_key: Option<&String>) -> String {
+fn write_arrays(names: &[&str], rows: &CdxRows, resume_key: Option<&String>, is_page: bool) -> String {
     if rows.rows.is_empty() {
-        return "[]\n".to_string();
+        // Clients that request page after page stop at an empty response.
+        return if is_page { String::new() } else { "[]\n".to_string() };
     }
     let mut all = vec![json!(names)];
     for line in &rows.rows {

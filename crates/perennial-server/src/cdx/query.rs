@@ -1,6 +1,6 @@
 //! Parses and bounds the parameters of a CDX query.
 
-use perennial_core::memento::replay_url::{QueryParameters, earliest_time, latest_time};
+use perennial_core::memento::replay_url::{QueryParameters, earliest_time, latest_time, unescape};
 use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
@@ -41,6 +41,8 @@ pub struct CdxQuery {
     pub collapse: Option<(String, usize)>,
     /// Only the number of pages is requested.
     pub counts_pages: bool,
+    /// The requested page.
+    pub page: Option<usize>,
     /// Lines per page.
     pub page_lines: usize,
     /// A resume key is requested.
@@ -61,6 +63,7 @@ impl CdxQuery {
         let url = url.ok_or("url: missing parameter; add ?url=https://example.org/")?;
         let limit: i64 = number(query, "limit")?.unwrap_or(MAX_ROWS as i64);
         let order = order_of(query, limit)?;
+        refuse_unsupported(query)?;
         let exact = KeyRange::of(url, MatchType::Exact);
         let range = range_of(url, query.get("matchType"))?;
         let page_lines = BLOCK_LINES * number(query, "pageSize")?.unwrap_or(1).clamp(1, 30) as usize;
@@ -70,21 +73,26 @@ impl CdxQuery {
             range,
             dialect,
             output: CdxFormat::parse(query.get("output"), dialect)?,
-            fields: fields_of(query),
+            fields: fields_of(query, dialect)?,
             order,
             limit: (limit.unsigned_abs() as usize).min(MAX_ROWS),
             n_skipped: number(query, "offset")?.unwrap_or(0).max(0) as usize,
-            collapse: collapse_of(query),
+            collapse: collapse_of(query, dialect)?,
             counts_pages: query.is_on("showNumPages"),
             page_lines,
             shows_resume_key: query.is_on("showResumeKey"),
-            resume: query.get("resumeKey").and_then(ResumePoint::parse),
+            resume: query
+                .get("resumeKey")
+                .filter(|key| !key.is_empty())
+                .map(ResumePoint::read)
+                .transpose()?,
+            page: page.map(|page| page.max(0) as usize),
             from: digits(query, &["from", "from_ts"], earliest_time),
             to: digits(query, &["to"], latest_time),
             filters: filters_of(query, dialect)?,
         };
-        if let Some(page) = page {
-            cdx.n_skipped = page_lines.saturating_mul(page.max(0) as usize);
+        if let Some(page) = cdx.page {
+            cdx.n_skipped = page_lines.saturating_mul(page);
             cdx.limit = cdx.limit.min(page_lines);
         }
         Ok(cdx)
@@ -163,25 +171,44 @@ fn range_of(url: &str, matching: Option<&str>) -> Result<KeyRange, String> {
     }
 }
 
-fn fields_of(query: &QueryParameters) -> Option<Vec<String>> {
-    let list = query.get("fields").or_else(|| query.get("fl")).filter(|list| !list.is_empty())?;
-    Some(
-        list.split(',')
-            .map(|name| name.trim().to_string())
-            .filter(|name| !name.is_empty())
-            .take(32)
-            .collect(),
-    )
+fn fields_of(query: &QueryParameters, dialect: Dialect) -> Result<Option<Vec<String>>, String> {
+    let list = query.get("fields").or_else(|| query.get("fl")).filter(|list| !list.is_empty());
+    let Some(list) = list else { return Ok(None) };
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty()).take(32);
+    names.map(|name| known_field(name, dialect)).collect::<Result<_, _>>().map(Some)
+}
+
+/// A field by its name, or by its column in the Internet Archive's dialect.
+fn known_field(name: &str, dialect: Dialect) -> Result<String, String> {
+    let column = name.parse::<usize>().ok().filter(|_| dialect == Dialect::Wayback);
+    let name = column.and_then(|column| output::WAYBACK_FIELDS.get(column).copied()).unwrap_or(name);
+    match output::is_known(name) {
+        true => Ok(name.to_string()),
+        false => Err(format!("{name}: unknown field; write {}", output::fields(dialect).join(", "))),
+    }
+}
+
+/// Parameters that would change the rows, so that a client must learn that they do not.
+fn refuse_unsupported(query: &QueryParameters) -> Result<(), String> {
+    let unsupported = ["showDupeCount", "showSkipCount", "showUniqCount", "lastSkipTimestamp"];
+    match unsupported.into_iter().find(|name| query.get(name).is_some() && query.is_on(name)) {
+        Some(name) => Err(format!("{name}: not supported; collapse=digest lists each payload once")),
+        None => Ok(()),
+    }
 }
 
 /// `digest`, `timestamp:10`; pywb's `collapseTime=10`.
-fn collapse_of(query: &QueryParameters) -> Option<(String, usize)> {
-    if let Some(length) = query.get("collapseTime").and_then(|text| text.parse().ok()) {
-        return Some(("timestamp".to_string(), length));
+fn collapse_of(query: &QueryParameters, dialect: Dialect) -> Result<Option<(String, usize)>, String> {
+    if let Some(length) = number(query, "collapseTime")? {
+        return Ok(Some(("timestamp".to_string(), length.max(0) as usize)));
     }
-    let text = query.get("collapse").filter(|text| !text.is_empty())?;
+    let Some(text) = query.get("collapse").filter(|text| !text.is_empty()) else { return Ok(None) };
     let (field, length) = text.split_once(':').unwrap_or((text, ""));
-    Some((field.to_string(), length.parse().unwrap_or(usize::MAX)))
+    let length = match length {
+        "" => usize::MAX,
+        length => length.parse().map_err(|_| format!("collapse={text}: write a number after the colon"))?,
+    };
+    Ok(Some((known_field(field, dialect)?, length)))
 }
 
 /// A condition on a field.
@@ -230,7 +257,7 @@ fn filter_of(text: &str, dialect: Dialect) -> Result<Filter, String> {
         (_, Dialect::Pywb) => Rule::Matches(expression(&format!("^(?:{value})"))?),
         (_, Dialect::Wayback) => Rule::Matches(expression(&format!("^(?:{value})$"))?),
     };
-    Ok(Filter { field: field.to_string(), is_inverted, rule })
+    Ok(Filter { field: known_field(field, dialect)?, is_inverted, rule })
 }
 
 fn expression(text: &str) -> Result<Regex, String> {
@@ -246,12 +273,19 @@ pub struct ResumePoint {
 }
 
 impl ResumePoint {
+    /// Reads a key as it was sent, or escaped once more: some clients escape the escaped key of a response.
+    fn read(text: &str) -> Result<ResumePoint, String> {
+        let found = ResumePoint::parse(text).or_else(|| ResumePoint::parse(&unescape(text, true)));
+        found.ok_or_else(|| format!("resumeKey={text}: not a key of this server; start again without it"))
+    }
+
     fn parse(text: &str) -> Option<ResumePoint> {
-        let mut words = text.split(' ');
-        let (key, timestamp, n_given) = (words.next()?, words.next()?, words.next()?);
+        let mut words = text.rsplitn(3, ' ');
+        let (n_given, timestamp, key) = (words.next()?, words.next()?, words.next()?);
+        let is_time = !timestamp.is_empty() && timestamp.bytes().all(|byte| byte.is_ascii_digit());
         Some(ResumePoint {
             key: key.to_string(),
-            timestamp: timestamp.to_string(),
+            timestamp: is_time.then(|| timestamp.to_string())?,
             n_given: n_given.parse().ok()?,
         })
     }

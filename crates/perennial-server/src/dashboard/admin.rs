@@ -4,7 +4,7 @@
 
 use maud::{Markup, html};
 use perennial_core::schedule::Goal;
-use perennial_core::schedule::units::write_budget;
+use perennial_core::schedule::units::{write_budget, write_span};
 use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::components::{choice, columns, date_time, empty, untrusted};
 use super::layout::{AdminAccess, Place, Shell, Tab, site_href};
 use super::{Problem, Request};
-use perennial_archive::settings::Seed;
+use perennial_archive::settings::{Seed, VisitTimes};
 use perennial_archive::store::parse_site_name;
 use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
 use perennial_engine::html::dates::counted;
@@ -82,12 +82,24 @@ fn goals(chosen: Option<Goal>) -> Markup {
     )
 }
 
+/// The fields for the interval and the hours of visits.
+fn times(times: &VisitTimes) -> Markup {
+    let every = times.every.map(write_span).unwrap_or_default();
+    let hours = times.hours.as_ref().map(ToString::to_string).unwrap_or_default();
+    html! {
+        label { "Every " input type="text" name="every" value=(every) size="5" placeholder="15m"; }
+        label { "Hours " input type="text" name="hours" value=(hours) size="20" placeholder="Mon-Fri 08:00-18:00"; }
+    }
+}
+
 /// The settings of a site in words.
 fn describe(seed: &Seed) -> String {
     let budget = seed.allowance.visits.map(write_budget);
     let budget = budget.map_or("no own budget".to_owned(), |budget| format!("budget {budget}"));
     let mut words = vec![format!("scope {}, weight {}, {budget}", seed.scope.kind, seed.weight)];
     words.extend(seed.goal.map(|goal| format!("goal {}", goal.name())));
+    words.extend(seed.times.every.map(|every| format!("every {}", write_span(every))));
+    words.extend(seed.times.hours.as_ref().map(ToString::to_string));
     for (what, selectors) in [
         ("pinned", seed.parts.pinned().iter().map(|part| part.selector.to_string()).collect::<Vec<_>>()),
         ("ignored", seed.parts.ignored().iter().map(ToString::to_string).collect()),
@@ -126,6 +138,7 @@ fn site(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
                                     input type="text" name="budget" value=(seed.allowance.visits.map(write_budget).unwrap_or_default()) size="8" placeholder="100/1h";
                                 }
                                 (goals(seed.goal))
+                                (times(&seed.times))
                                 button { "Save" }
                             }))
                             (form(place, "remove", &this, back, &html! {
@@ -160,7 +173,7 @@ pub(crate) fn host_settings(place: Place<'_>, seeds: &[Seed], back: &str) -> Mar
     html! {
         @if !seeds.is_empty() {
             section #settings {
-                div.sec { h2 { "FollowedSites" } }
+                div.sec { h2 { "Followed sites" } }
                 (login_hint(place))
                 @for seed in seeds { (site(place, seed, back)) }
             }
@@ -195,6 +208,7 @@ pub(crate) fn all_settings(place: Place<'_>, seeds: &[Seed]) -> Markup {
                         label { "Weight " input type="text" name="weight" value="1" size="5" inputmode="decimal"; }
                         label { "Budget " input type="text" name="budget" size="8" placeholder="100/1h"; }
                         (goals(None))
+                        (times(&VisitTimes::default()))
                         button.btn.go { "Follow" }
                     }))
                 }

@@ -10,7 +10,7 @@ use super::components::{Operations, Time, Words, importance, operations, time, t
 use super::layout::{compare_href, host_with_port, page_href, path, version_href, without_scheme};
 use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
-use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport};
+use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport, operations_for_people};
 use perennial_engine::html::cut;
 use perennial_engine::html::dates::{counted, span_words};
 
@@ -39,6 +39,8 @@ pub(crate) struct ChangeView {
     pub(crate) words: Vec<Words>,
     #[serde(flatten)]
     pub(crate) operations: Operations,
+    /// Operations that are noise or about advertisements.
+    pub(crate) n_folded: usize,
     /// Other matching changes of the page.
     pub(crate) n_more: usize,
     /// The tree of the page for its thumbnail, and the blocks that changed.
@@ -60,6 +62,7 @@ impl ChangeView {
             event: event(row.status),
             title: row.title,
             url: row.url,
+            n_folded: 0,
             n_more,
             part: None,
             words: Vec::new(),
@@ -83,8 +86,8 @@ impl ChangeView {
 
     /// Adds the words and the thumbnail.
     pub(crate) fn with(self, summary: ChangeSummary, tree: Option<BlockTree>) -> ChangeView {
-        let ChangeSummary { words, operations, part, blocks } = summary;
-        ChangeView { words, operations, part, thumbnail: tree.map(|tree| (tree, blocks)), ..self }
+        let ChangeSummary { words, operations, part, blocks, n_folded } = summary;
+        ChangeView { words, operations, part, n_folded, thumbnail: tree.map(|tree| (tree, blocks)), ..self }
     }
 
     fn name(&self) -> &str {
@@ -116,14 +119,21 @@ pub(crate) struct ChangeSummary {
     /// The part of the page that contains the strongest operation.
     pub(crate) part: Option<&'static str>,
     pub(crate) blocks: Vec<String>,
+    /// Operations that are noise or about advertisements.
+    pub(crate) n_folded: usize,
 }
 
 impl ChangeSummary {
     pub(crate) fn read(reader: &mut ChangeReader<'_>, row: &ChangeRow) -> anyhow::Result<ChangeSummary> {
         let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let is_reported =
-            |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
-        Ok(ChangeSummary::new(entries.iter().filter(is_reported)))
+        let shown = operations_for_people(&entries, false);
+        let n_folded = entries.iter().filter(|entry| entry.judgement().is_noise()).count();
+        // A change of noise only shows its noise.
+        let is_folded = shown.iter().any(|entry| !entry.judgement().is_noise());
+        Ok(ChangeSummary {
+            n_folded: if is_folded { n_folded } else { 0 },
+            ..ChangeSummary::new(shown.iter())
+        })
     }
 
     /// Summarises operations, given the strongest first.
@@ -139,6 +149,7 @@ impl ChangeSummary {
                 n_moved: count("move"),
             },
             part: entries.iter().find_map(|entry| entry.role).filter(|role| *role != "other"),
+            n_folded: 0,
             blocks: entries.iter().take(MAX_WORDS).filter_map(|entry| entry.block_after.clone()).collect(),
         }
     }
@@ -194,7 +205,12 @@ pub(crate) fn entry(base: &str, change: &ChangeView) -> Markup {
                 p.actions {
                     (operations(&change.operations))
                     @if let Some(before) = change.before { span { "within " (span_words(*change.time - *before)) " of the version before" } }
-                    @if let Some(compare) = &compare { a href=(compare) { "Compare" } }
+                    @if let Some(compare) = &compare {
+                        a href=(compare) { "Compare" }
+                        @if change.n_folded > 0 {
+                            a href={ (compare) "#show=moves,ads,noise" } { (change.n_folded) " folded as noise" }
+                        }
+                    }
                     a href=(open) { @if change.event == Some(VANISHED) { "Open its last version" } @else { "Open" } }
                     @if change.n_more > 0 {
                         a href=(page) { (counted(change.n_more as u64, "more change", "more changes")) " of this page" }
@@ -261,6 +277,7 @@ mod tests {
             part: Some("main"),
             words: vec![Words { before: "the limit is 30".into(), after: "the limit is 50".into() }],
             operations: Operations { n_inserted: 1, n_updated: 1, ..Operations::default() },
+            n_folded: 3,
             n_more: 2,
             thumbnail: None,
             similar,
@@ -272,6 +289,7 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("2 more changes of this page") && html.contains("1 more page in"), "{html}");
+        assert!(html.contains("show=moves,ads,noise\">3 folded as noise"), "{html}");
         assert_eq!(directory("https://a.example/b/c?d=/e"), "a.example/b/c?d=/");
     }
 }

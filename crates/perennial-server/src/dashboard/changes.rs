@@ -152,7 +152,8 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 
 /// A change with the requested words and a thumbnail of the page.
 fn entry_view(store: &Store, change: MatchingChange) -> anyhow::Result<ChangeView> {
-    let reported = ChangeSummary::new(change.operations.iter());
+    let reported =
+        ChangeSummary { n_folded: change.n_folded, ..ChangeSummary::new(change.operations.iter()) };
     let tree = store.tree_at(change.page, change.after)?;
     let brief = ChangeView {
         event: event(change.status),
@@ -165,6 +166,7 @@ fn entry_view(store: &Store, change: MatchingChange) -> anyhow::Result<ChangeVie
         part: None,
         words: Vec::new(),
         operations: Operations::default(),
+        n_folded: 0,
         n_more: 0,
         thumbnail: None,
         similar: Vec::new(),

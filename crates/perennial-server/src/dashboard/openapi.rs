@@ -258,6 +258,8 @@ fn admin_operation(generator: &mut SchemaGenerator) -> Value {
                     },
                     "bytes_per_day": { "type": ["string", "integer", "null"] },
                     "goal": { "type": ["string", "null"] },
+                    "every": { "type": ["string", "null"], "description": "Such as 15m; null or empty removes it" },
+                    "hours": { "type": ["string", "null"], "description": "Such as Mon-Fri 08:00-18:00" },
                     "selector": { "type": "string" },
                     "importance": { "type": ["number", "string", "null"] },
                 },

@@ -159,15 +159,20 @@ impl Overview {
     }
 
     fn budget(&self, spending: &Spending) -> Markup {
-        let allowed = self.visits_per_hour.unwrap_or_default();
         html! {
             section {
-                h2.h3 { "Budget " span { (format!("{allowed:.0} visits per hour")) @if !spending.source.is_empty() { ", default" } } }
-                (spent(&spending.hours, Some(allowed), spending.until))
+                h2.h3 {
+                    "Budget "
+                    @match self.visits_per_hour {
+                        Some(allowed) => span { (format!("{allowed:.0} visits per hour")) },
+                        None => span { "no budget" },
+                    }
+                }
+                (spent(&spending.hours, self.visits_per_hour, spending.until))
                 p.cap {
                     (counted(spending.hours.iter().sum(), "visit", "visits")) " in the "
                     (counted(spending.hours.len() as u64, "hour", "hours")) " up to " (day_and_minute(spending.until)) "."
-                    @if !spending.source.is_empty() { " The line shows " (spending.source) "." }
+                    @if self.visits_per_hour.is_some() && !spending.source.is_empty() { " The line shows " (spending.source) "." }
                 }
             }
         }

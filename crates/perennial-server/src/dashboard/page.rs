@@ -35,7 +35,9 @@ use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::html::dates::{
     counted, day_long, day_of_year, day_short, grouped, minute, month_name, start_of_day, year_and_month,
 };
-use perennial_engine::learn::{confidence, expected_by_period, index_threshold};
+use perennial_engine::learn::{
+    ENOUGH_VISITS, are_hours_known, confidence, expected_by_period, index_threshold, is_rate_known,
+};
 
 /// The span shown in detail.
 const WINDOW: Span = Span::from_hours(7 * 24);
@@ -209,7 +211,8 @@ impl View {
         // The first of the final captures that found no page.
         let vanished = lines.iter().take_while(|line| !line.status.is_page()).last();
         let parsed = url::Url::parse(&url).ok();
-        let AnalysisCounts { n_observations, n_changes, n_noise, n_indexed } = store.analysis_counts(page)?;
+        let AnalysisCounts { n_observations, n_changes, n_unchanged, n_indexed } =
+            store.analysis_counts(page)?;
         let item_view = parameters.get("items").and_then(ItemView::parse).unwrap_or_default();
         Ok(View {
             vanished: vanished.map(|gone| (gone.time, gone.before)),
@@ -221,7 +224,7 @@ impl View {
             last_capture: span.map(|(_, last)| last.into()),
             n_observations,
             n_changes,
-            n_unchanged: n_noise,
+            n_unchanged,
             n_indexed,
             index_threshold: index_threshold(snapshot, page, &url)?,
             from: window.0.into(),
@@ -232,7 +235,9 @@ impl View {
             days: store.analysis_days(page, until - MAX_DAYS)?,
             important: [before.map(|step| step.time), steps_after.next_important.map(|step| step.time)],
             last_important: last_important(store, page, until)?,
-            pattern: summary.and_then(|summary| page_pattern(summary, page, &url)),
+            pattern: summary
+                .zip(span)
+                .and_then(|(summary, (first, last))| page_pattern(summary, page, &url, last - first)),
             activity: match summary {
                 Some(summary) => load_activity(store, page, until, &site_clock(summary, &url))?,
                 None => Vec::new(),
@@ -383,8 +388,9 @@ fn site_clock(summary: &Summary, url: &str) -> LocalClock {
     summary.followed.local_clock(url).unwrap_or_else(LocalClock::utc)
 }
 
-fn page_pattern(summary: &Summary, page: PageId, url: &str) -> Option<PagePattern> {
-    let belief = summary.scheduler.belief(page).filter(|belief| belief.n_visits > 0)?;
+/// `None` if the page was not observed for long enough.
+fn page_pattern(summary: &Summary, page: PageId, url: &str, observed: Span) -> Option<PagePattern> {
+    let belief = summary.scheduler.belief(page).filter(|belief| are_hours_known(belief, observed))?;
     let clock = site_clock(summary, url);
     let local = clock.local(summary.at);
     let kind = |kind: DayKind| usize::from(kind != DayKind::Workday);
@@ -445,8 +451,13 @@ fn expectation(
     let next_visit = std::iter::once(why.answer.as_str()).chain(why.reasons.first().map(String::as_str));
     let mut expected =
         Expectation { next_visit: next_visit.collect::<Vec<_>>().join(" "), ..Expectation::default() };
-    let Some(belief) = summary.scheduler.belief(page).filter(|belief| belief.n_visits > 0) else {
-        expected.frequency = "Not known until the page has been visited twice.".to_string();
+    let belief = summary.scheduler.belief(page);
+    let Some(belief) = belief.as_ref().filter(|belief| is_rate_known(belief)) else {
+        let n_visits = u64::from(belief.map_or(0, |belief| belief.n_visits));
+        expected.frequency = format!(
+            "Too early to tell after {}; after {ENOUGH_VISITS} there is a first estimate, and after a day one by hour.",
+            counted(n_visits, "visit", "visits")
+        );
         return Ok(expected);
     };
     let ranked = summary.ranks.get(&page).map(|(_, ranked)| ranked);
@@ -457,7 +468,7 @@ fn expectation(
         belief.changes_per_day(),
         belief.n_visits,
         belief.n_changed,
-        100.0 * confidence(&belief)
+        100.0 * confidence(belief)
     );
     if let (Some(ranked), Some(since)) = (ranked, why.last_visit) {
         expected.change =
@@ -585,7 +596,7 @@ fn time_line(view: &View, base: &str) -> Markup {
             @if marks.len() <= MAX_STEMS { (versions(axis, &marks, &unchanged, view.index_threshold, &label)) }
             (overview_of_days(view, base))
             p.cap {
-                (date_time(axis.from)) " to " (date_time(axis.until)) ": " (counted(marks.len() as u64, "change", "changes")) ", "
+                (date_time(axis.from)) " to " (date_time(axis.until)) ": " (counted(marks.len() as u64, "version", "versions")) ", "
                 (counted(unchanged.len() as u64, "unchanged capture", "unchanged captures")) ". "
                 @if !view.is_whole() { "Below, the strongest change of each day; weekends are paler. Choose a day to see its week." }
             }
@@ -654,7 +665,12 @@ fn pattern(view: &View, base: &str) -> Markup {
     let Expectation { frequency, change, next_visit } = &view.expected;
     html! {
         div {
-            div.sec { h2 { "When it changes" } p.legend { "expected importance of change by hour, in the site's time zone" } }
+            div.sec {
+                h2 { "When it changes" }
+                @if view.pattern.is_some() {
+                    p.legend { "expected importance of change by hour, in the site's time zone" }
+                }
+            }
             @if let Some(pattern) = &view.pattern {
                 @let top = pattern.workdays.iter().chain(&pattern.weekends).copied().fold(0.0, f64::max);
                 @let top = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6].into_iter().find(|step| top <= *step).unwrap_or(1.0);

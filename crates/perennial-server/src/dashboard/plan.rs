@@ -12,9 +12,9 @@ use super::{Problem, Request, known_page};
 use crate::summary::Summary;
 use perennial_archive::lock::is_being_written;
 use perennial_archive::store::{PageKind, PageRow, VisitTarget, parse_site_name};
-use perennial_archive::{Snapshot, now};
+use perennial_archive::{CrawlRecord, Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
-use perennial_engine::learn::{NextVisit, VisitDescriber};
+use perennial_engine::learn::{ENOUGH_VISITS, NextVisit, VisitDescriber};
 
 const MAX_VISITS: usize = 100;
 
@@ -41,6 +41,8 @@ pub(crate) struct View {
     at: Time,
     /// Whether a process writes the archive.
     is_running: bool,
+    /// URLs that the running crawl fetches now.
+    fetching: Vec<String>,
     /// For people.
     budget: String,
     /// Pages in the plan.
@@ -68,7 +70,10 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             computed: summary.and_then(|summary| summary.overview.computed),
             at: summary.map_or_else(now, |summary| summary.at).into(),
             is_running: is_being_written(snapshot.archive().root()),
-            budget: summary.map(budget).unwrap_or_default(),
+            fetching: CrawlRecord::of_running(snapshot.archive().root())
+                .map(|crawl| crawl.fetching.into_iter().map(|fetch| fetch.url).collect())
+                .unwrap_or_default(),
+            budget: summary.map(|summary| summary.pace.describe()).unwrap_or_default(),
             n_followed: summary.map_or(0, |summary| summary.scheduler.n_pages() as u64),
             n_probes: summary.map_or(0, |summary| summary.n_probes),
             n_paused: summary.map_or(0, |summary| summary.followed.paused().count() as u64),
@@ -78,11 +83,6 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             url,
         })
     })
-}
-
-fn budget(summary: &Summary) -> String {
-    let per_hour = summary.pace.budget.visits_in(Span::from_hours(1));
-    format!("{per_hour:.1} fetches per hour ({})", summary.pace.source)
 }
 
 fn visits_to(summary: &Summary, site: &str) -> Vec<NextVisit> {
@@ -184,9 +184,10 @@ fn add_state(
     if let Some(host) = host.filter(|host| host.n_troubles > 0 && host.ready_at > summary.at) {
         why.reasons.push(format!("Its host failed and is not visited before {}.", date_time(host.ready_at)));
     }
-    let per_hour = summary.pace.budget.visits_in(Span::from_hours(1));
-    why.reasons
-        .push(format!("The budget of {per_hour:.1} visits per hour goes to the most urgent pages first."));
+    why.reasons.push(match summary.pace.budget {
+        Some(_) => format!("The budget, {}, goes to the most urgent pages first.", summary.pace.describe()),
+        None => "There is no budget: a page is visited when the expected change is worth it.".to_string(),
+    });
     if !is_being_written(snapshot.archive().root()) {
         why.reasons.push(format!(
             "No crawl is running; the plan assumes that it continues on {}.",
@@ -220,6 +221,12 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                 }
             }
         }
+        @if !view.fetching.is_empty() {
+            section {
+                div.sec { h2 { "Being fetched" } }
+                @for url in &view.fetching { p { a href=(page_href(place.base, url)) { (untrusted(without_scheme(url))) } } }
+            }
+        }
         section {
             div.sec {
                 h2 { "Next visits" }
@@ -247,7 +254,7 @@ fn head(view: &View, base: &str) -> Markup {
                 p.lead {
                     (counted(view.n_followed, "page", "pages")) ", " (view.budget) ", "
                     (counted(view.n_probes, "URL", "URLs")) " without a page tried now and then. "
-                    @if view.is_running { "A process is writing the archive; its findings change this plan." }
+                    @if view.is_running { "A crawl is running; what it finds changes this plan." }
                     @else { "No crawl is running. The plan assumes that it continues on " (date_time(*view.at)) "." }
                     @if view.n_paused > 0 {
                         " " (counted(view.n_paused, "site is paused", "sites are paused")) " and not in the plan."
@@ -303,7 +310,7 @@ fn visits(view: &View, base: &str) -> Markup {
 
 fn row(visit: &NextVisit, base: &str) -> Markup {
     let probability = 100.0 * -(-f64::from(visit.expected_changes)).exp_m1();
-    let is_known = visit.n_visits > 0 && !visit.feed && !visit.probe;
+    let is_known = visit.n_visits >= ENOUGH_VISITS && !visit.feed && !visit.probe;
     html! {
         tr {
             td.nowrap { (instant(visit).map_or("later".to_string(), minute)) }

@@ -4,7 +4,7 @@ use hyper::http::HeaderValue;
 use hyper::http::request::Parts;
 use perennial_core::time::{Span, Timestamp};
 
-use super::super::guard::cookie_in;
+use super::super::guard::cookies_in;
 
 /// Requests within this time belong to the same session of reading.
 const SESSION: Span = Span::from_secs(1_800);
@@ -25,7 +25,8 @@ pub(crate) struct ReaderCookie {
 
 impl ReaderCookie {
     pub(crate) fn read(parts: &Parts, origin: &str, now: Timestamp) -> Option<ReaderCookie> {
-        let value = cookie_in(parts, &name(origin))?;
+        let name = name(origin);
+        let value = cookies_in(parts, &name).next()?;
         let time = |secs: &str| Some(Timestamp::from_secs(secs.parse::<u32>().ok()?.into()));
         let mut times = value.splitn(3, '.').map(time);
         let (earlier, seen, at) = (times.next()??, times.next()??, times.next()??);

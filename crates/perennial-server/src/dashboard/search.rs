@@ -24,7 +24,7 @@ use perennial_engine::search::{SearchHit, SearchQuery, find_pages};
 const MAX_ANSWERS: usize = 50;
 /// Captures that are drawn per page.
 const MAX_CAPTURES: usize = 200;
-/// PresenceView intervals per page that are listed without unfolding.
+/// Intervals per page that are listed without unfolding.
 const MAX_INTERVALS: usize = 4;
 
 #[derive(Serialize, JsonSchema)]

@@ -21,7 +21,7 @@ use crate::summary::Summary;
 use perennial_archive::settings::Seed;
 use perennial_archive::store::{SitePage, Store, StoredFeed, parse_site_name};
 use perennial_engine::html::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
-use perennial_engine::learn::site_history;
+use perennial_engine::learn::{is_rate_known, site_history};
 use perennial_engine::quality::coherence_over;
 
 /// Pages of a site that are read.
@@ -178,7 +178,7 @@ fn listed(page: SitePage, summary: Option<&Summary>) -> ListedPage {
         n_captures: page.n_captures,
         last_seen: page.last_seen.into(),
         status: page.status,
-        changes_per_day: belief.filter(|belief| belief.n_visits > 0).map(|belief| belief.changes_per_day()),
+        changes_per_day: belief.filter(|belief| is_rate_known(belief)).map(|belief| belief.changes_per_day()),
     }
 }
 

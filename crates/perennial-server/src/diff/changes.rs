@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use perennial_core::page::diff::{ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject};
-use perennial_core::page::noise::Noise;
 use perennial_core::page::segment::Block;
 
 use super::elements::Side;
@@ -38,6 +37,8 @@ pub(super) struct ShownChange {
     pub(super) subject: &'static str,
     pub(super) role: Option<&'static str>,
     pub(super) group: Group,
+    /// Why it is noise.
+    pub(super) reason: Option<String>,
     /// Its absolute importance.
     pub(super) value: f64,
     /// Its share of the importance of all changes.
@@ -62,12 +63,18 @@ pub(super) struct ShownWords {
 /// Maximum number of shown changes. With more of them the versions have little in common.
 pub(super) const MAX_CHANGES: usize = 2_000;
 
-/// The shown changes, the most important first, and the number of the others.
-pub(super) fn changes_of(
-    comparison: &Comparison,
-    before: &Side<'_>,
-    after: &Side<'_>,
-) -> (Vec<ShownChange>, usize) {
+/// The changes of a comparison.
+pub(super) struct Changes {
+    /// Those that are shown, the most important first.
+    pub(super) shown: Vec<ShownChange>,
+    /// How many there are beyond these.
+    pub(super) n_over: usize,
+    /// Changes of links whose names are part of texts that changed too.
+    pub(super) links_in_texts: Vec<ShownChange>,
+}
+
+/// All changes.
+pub(super) fn changes_of(comparison: &Comparison, before: &Side<'_>, after: &Side<'_>) -> Changes {
     let entries = comparison.entries();
     let hub = comparison.delta.items.as_ref().filter(|items| items.is_listing);
     let mut finder = Finder {
@@ -85,13 +92,16 @@ pub(super) fn changes_of(
         changes.extend(words.map(|(item, entry)| finder.item(item, entry)));
         changes.extend(finder.moved_items(items));
     }
+    let mut links_in_texts = Vec::new();
     for (operation, entry) in comparison.delta.operations().zip(&entries) {
-        changes.extend(finder.operation(&operation, entry, hub.is_some()));
+        let list = if operation.is_in_text { &mut links_in_texts } else { &mut changes };
+        list.extend(finder.operation(&operation, entry, hub.is_some()));
     }
+    links_in_texts.truncate(MAX_CHANGES);
     changes.sort_by(|x, y| x.group.cmp(&y.group).then(y.share.total_cmp(&x.share)));
     let n_over = changes.len().saturating_sub(MAX_CHANGES);
     changes.truncate(MAX_CHANGES);
-    (changes, n_over)
+    Changes { shown: changes, n_over, links_in_texts }
 }
 
 struct Finder<'s, 't> {
@@ -157,7 +167,7 @@ impl Finder<'_, '_> {
             for element in elements(leaf) {
                 if let Some(place) = side.find(&leaf.reference, &element, taken) {
                     taken[place] = true;
-                    found.push(place);
+                    found.extend((!side.pieces[place].is_in_text).then_some(place));
                 }
             }
         }
@@ -241,6 +251,7 @@ impl Finder<'_, '_> {
             subject,
             role: entry.role.filter(|role| *role != "other"),
             group,
+            reason: entry.noise_reason.clone().filter(|_| group == Group::Noise),
             value: entry.value,
             share: entry.share,
             before,
@@ -276,7 +287,7 @@ pub(super) fn joined(side: &Side<'_>, places: &[usize]) -> String {
 fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
     match entry {
         _ if entry.advertisement => Group::Ads,
-        _ if Noise(entry.noise).is_mostly_noise() || is_listing && entry.value == 0.0 => Group::Noise,
+        _ if entry.judgement().is_noise() || is_listing && entry.value == 0.0 => Group::Noise,
         _ if entry.op == OperationKind::Move.name() => Group::Moves,
         _ => Group::News,
     }

@@ -213,7 +213,12 @@ mod tests {
             "http://a.example/page" => ("text/html", "<script>"),
             _ => return None,
         };
-        Some(CapturedResource { status: 200, content_type: content_type.into(), body: body.into() })
+        Some(CapturedResource {
+            status: 200,
+            content_type: content_type.into(),
+            body: body.into(),
+            ..CapturedResource::default()
+        })
     }
 
     fn styled(text: &str) -> String {

@@ -19,6 +19,8 @@ pub(super) struct Piece<'t> {
     pub(super) id: NodeId,
     /// Number of its leaf, in reading order.
     pub(super) leaf: usize,
+    /// Whether it is a link whose name is part of a text.
+    pub(super) is_in_text: bool,
     /// Its words.
     pub(super) keys: Vec<u32>,
 }
@@ -118,7 +120,10 @@ impl<'t> Side<'t> {
             self.by_content.entry(key).or_default().push(self.pieces.len());
             let own = std::iter::from_fn(|| names.next_if(|(text, ..)| *text == n));
             let names = own.map(|(_, byte, name)| (byte, name)).collect();
-            self.pieces.push(Piece { kind, text, url, names, id, leaf: number, keys: keys(text) });
+            let link = n.checked_sub(leaf.texts.len()).filter(|_| kind == ElementKind::Link);
+            let is_in_text = link.is_some_and(|link| leaf.text_around_link(link as u32).is_some());
+            let (leaf, keys) = (number, keys(text));
+            self.pieces.push(Piece { kind, text, url, names, id, leaf, is_in_text, keys });
         }
     }
 
@@ -141,7 +146,8 @@ impl<'t> Side<'t> {
 
     /// Everything in a block.
     pub(super) fn all_in(&self, block: &[u16]) -> Vec<usize> {
-        self.by_block.get(block).cloned().unwrap_or_default().collect()
+        let all = self.by_block.get(block).cloned().unwrap_or_default();
+        all.filter(|&place| !self.pieces[place].is_in_text).collect()
     }
 
     /// Headline and teaser of an item at its first place, in reading order.
@@ -178,11 +184,11 @@ impl<'t> Side<'t> {
     }
 }
 
-/// The links within the texts of a leaf, in order: number of the text, byte offset in it, name of the link. A link before
-/// or after a text is a separate piece.
+/// The links within the texts of a leaf in trees of earlier releases, whose texts lack their names: number of the text,
+/// byte offset in it, name of the link; in order. A link before or after a text is a separate piece.
 fn names_within(leaf: &Block) -> Vec<(usize, usize, &str)> {
     let mut names: Vec<(usize, usize, &str)> = Vec::new();
-    for (spot, link) in leaf.places.links.iter().zip(&leaf.links) {
+    for (spot, link) in leaf.places.links.iter().zip(&leaf.links).filter(|(spot, _)| spot.n_bytes == 0) {
         let (number, byte) = (spot.text as usize, spot.byte as usize);
         let is_within = |text: &str| 0 < byte && byte < text.len() && text.is_char_boundary(byte);
         if leaf.texts.get(number).is_some_and(|text| is_within(&text.text)) {
@@ -242,7 +248,8 @@ mod tests {
         let links = ["Release notes", "here", "Next page"].map(|name| Link::new(name, "http://a.example/"));
         let mut leaf = Block::leaf(links.to_vec(), vec![], vec![Text::new(text)]);
         let spots = [("Read the".len(), 0), (text.len() - 1, 0), (0, 1)];
-        leaf.places.links = spots.map(|(byte, text)| TextPosition { text, byte: byte as u32 }).to_vec();
+        leaf.places.links =
+            spots.map(|(byte, text)| TextPosition { text, byte: byte as u32, n_bytes: 0 }).to_vec();
         let mut tree = BlockTree { blocks: vec![leaf], ..BlockTree::default() };
         tree.seal();
         let side = Side::of(&tree);

@@ -33,7 +33,7 @@ use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use url::Url;
 
-use self::changes::{Group, ShownChange, changes_of};
+use self::changes::{Changes, Group, ShownChange, changes_of};
 use self::elements::Side;
 pub use self::isolate::Original;
 use self::isolate::{base_of, isolated, with_plain_space};
@@ -101,7 +101,7 @@ impl DiffView<'_> {
     /// The component.
     pub fn body(&self) -> String {
         let (before, after) = (Side::of(&self.comparison.before), Side::of(&self.comparison.after));
-        let (changes, n_over) = changes_of(self.comparison, &before, &after);
+        let Changes { shown: changes, n_over, links_in_texts } = changes_of(self.comparison, &before, &after);
         let shown = [
             self.before
                 .as_ref()
@@ -121,7 +121,7 @@ impl DiffView<'_> {
         view.write_panes(&mut out);
         view.write_text(&mut out);
         out.push_str("<section class=\"pd-view pd-links\" aria-label=\"Links\">");
-        write_links(&mut out, &changes, &before, &after);
+        write_links(&mut out, changes.iter().chain(&links_in_texts), &before, &after);
         out.push_str("</section></div></div></div>");
         out
     }
@@ -307,6 +307,9 @@ impl Parts<'_, '_> {
         let _ = write!(out, "</span><span class=\"where\">{}", change.subject);
         if let Some(role) = change.role {
             let _ = write!(out, ", {role}");
+        }
+        if let Some(reason) = &change.reason {
+            let _ = write!(out, ": {}", escaped(reason));
         }
         let is_anywhere = self.shown.iter().flatten().any(|shown| shown.is_shown[number]);
         if self.has_pages() && !is_anywhere {

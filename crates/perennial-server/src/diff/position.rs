@@ -182,6 +182,9 @@ fn hash(text: &str) -> u32 {
 
 /// Whether the texts of this tree include the names of their links.
 fn has_links_in_texts(side: &Side<'_>) -> bool {
+    if side.pieces.iter().any(|piece| piece.is_in_text) {
+        return true;
+    }
     const MIN_LETTERS: usize = 12;
     const N_CANDIDATES: usize = 50;
     let mut texts: HashMap<usize, Vec<&str>> = HashMap::new();

@@ -270,11 +270,8 @@ impl TextView<'_, '_> {
         let piece = &self.after.pieces[place];
         let is_link = piece.kind == ElementKind::Link;
         let html = escaped(piece.text).to_string();
-        (!piece.text.is_empty() && piece.kind != ElementKind::Image).then_some(Line::Plain {
-            html,
-            leaf: piece.leaf,
-            is_link,
-        })
+        let is_line = piece.kind != ElementKind::Image && !piece.is_in_text;
+        (!piece.text.is_empty() && is_line).then_some(Line::Plain { html, leaf: piece.leaf, is_link })
     }
 }
 
@@ -354,16 +351,16 @@ fn write_plain(out: &mut String, lines: &[Line]) {
 }
 
 /// Writes a table of added, removed and retargeted links and pictures, and returns their number.
-pub(super) fn write_links(
+pub(super) fn write_links<'c>(
     out: &mut String,
-    changes: &[ShownChange],
+    changes: impl Iterator<Item = &'c ShownChange>,
     before: &Side<'_>,
     after: &Side<'_>,
 ) -> usize {
     const MAX_ROWS: usize = 2_000;
     let mut rows = String::new();
     let mut n_rows = 0;
-    for change in changes.iter().filter(|change| change.op != OperationKind::Move) {
+    for change in changes.filter(|change| change.op != OperationKind::Move) {
         let addressed = |side: &Side<'_>, places: &[usize]| {
             let places = places.iter().copied().filter(|&place| side.pieces[place].kind != ElementKind::Text);
             places.collect::<Vec<usize>>()

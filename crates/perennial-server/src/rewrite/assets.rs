@@ -1,13 +1,18 @@
-//! Our own files for replayed pages, and where a leaked request belongs.
+//! Our own files for replayed pages, the rewriter of code that they make, and where a leaked request belongs.
 //!
 //! A page that requests `/api/x` from its host sends the request to our origin, because that is where it is replayed. The service
 //! worker redirects such a request. Before it is installed, the server redirects the request by its `Referer`.
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::ReplayUrl;
+use perennial_core::text::charset::Charset;
 use url::Url;
 
+use super::script::{rewrite_handler, rewrite_script};
+use super::url::RewritePlace;
 use crate::body::Body;
+use crate::problem::Problem;
+use crate::request::Request;
 
 /// Paths of our assets, on both origins. Names of archives do not begin with an underscore.
 pub const ROOT: &str = "/_perennial/";
@@ -18,8 +23,29 @@ pub const SCRIPT_URL: &str = concat!("/_perennial/replay.js?v=", env!("CARGO_PKG
 const SCRIPT: &str = include_str!("replay.js");
 const WORKER: &str = include_str!("worker.js");
 
+/// The path to which our script sends code that a page made at run time.
+pub const REWRITER: &str = "/_perennial/script";
+
+/// Rewrites code of a page at `url`: a whole script, or the body of a function.
+pub fn rewritten_code(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let code = std::str::from_utf8(request.body)
+        .map_err(|_| Problem::bad_request("The code is not valid UTF-8."))?;
+    let base = Url::parse(request.needed("url")?).map_err(|_| Problem::bad_request("url: not a URL"))?;
+    let (root, time) = (request.needed("root")?.to_string(), request.needed("time")?.to_string());
+    let place = RewritePlace { root, time, base, charset: Charset::default() };
+    let rewritten = match request.given("kind") {
+        Some("body") => rewrite_handler(code, &place),
+        _ => rewrite_script(code, &place),
+    };
+    let mut response = Response::new(Body::from(rewritten.into_owned()));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
 /// An asset for replayed pages.
-pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
+pub fn file(path: &str) -> Option<Response<Body>> {
     let text = match path.split('?').next()? {
         "replay.js" => SCRIPT,
         "worker.js" => WORKER,
@@ -33,8 +59,7 @@ pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
     // The worker's scope is the whole origin.
     headers.insert("service-worker-allowed", HeaderValue::from_static("/"));
     // Workers of archived pages begin with our script and get its policy.
-    let policy = super::headers::policy(main_origin, true);
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).ok()?);
+    headers.insert(header::CONTENT_SECURITY_POLICY, super::headers::policy(true));
     Some(response)
 }
 

@@ -59,6 +59,10 @@ impl Element<'_> {
                 Attribute::Goes
             }
             "manifest" if self.tag == "html" => Attribute::Goes,
+            // The parts of a frame without an origin would be requests of a different website.
+            "sandbox" if self.tag == "iframe" && !value.contains("allow-same-origin") => {
+                Attribute::Becomes(format!("{value} allow-same-origin"))
+            }
             "target" | "formtarget" => self.target(value),
             "type" if self.tag == "script" && self.is("type", "speculationrules") => {
                 Attribute::Becomes("text/speculationrules-archived".into())

@@ -1,5 +1,6 @@
 //! Rewritten header fields with URLs, and the content security policy of replayed content.
 
+use hyper::http::HeaderValue;
 use perennial_core::memento::Modifier;
 use perennial_warc::http::HttpHead;
 
@@ -67,15 +68,15 @@ fn links_in(value: &str) -> Vec<&str> {
 }
 
 /// Allows everything within the replay origin and nothing elsewhere. Even a page that defeats all rewriting cannot load from a
-/// different host, send a form there, or be shown in a foreign frame.
-pub fn policy(main_origin: &str, may_run_scripts: bool) -> String {
-    let scripts = if may_run_scripts { "'self' data: blob: 'unsafe-inline' 'unsafe-eval'" } else { "'none'" };
-    format!(
-        "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; script-src {scripts}; connect-src 'self' data: blob:; \
-         worker-src 'self' blob:; frame-src 'self' data: blob:; form-action 'self'; base-uri 'self'; \
-         frame-ancestors 'self' {main_origin}"
-    )
+/// different host or send a form there. The module `websites` limits who may frame it.
+pub fn policy(may_run_scripts: bool) -> HeaderValue {
+    HeaderValue::from_static(if may_run_scripts { WITH_SCRIPTS } else { WITHOUT_SCRIPTS })
 }
+
+const WITH_SCRIPTS: &str = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; connect-src 'self' data: blob:; \
+     worker-src 'self' blob:; frame-src 'self' data: blob:; form-action 'self'; base-uri 'self'";
+const WITHOUT_SCRIPTS: &str = "default-src 'self' data: blob: 'unsafe-inline'; script-src 'none'; connect-src 'self' data: blob:; \
+     worker-src 'none'; frame-src 'self' data: blob:; form-action 'self'; base-uri 'self'";
 
 /// Device features that archived content may not use.
 pub const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), hid=(), midi=(), \

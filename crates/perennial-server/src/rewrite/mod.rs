@@ -76,7 +76,10 @@ pub fn respond(
             answer(headers, streamed(Box::new(Cursor::new(start).chain(reader)))?)
         }
         Treatment::Style | Treatment::Script => {
-            let whole = rewrite_whole(treatment, &start, said, &place);
+            let mut whole = rewrite_whole(treatment, &start, said, &place);
+            if let Some((archived, requested)) = &context.callback {
+                rename_callback(&mut whole.bytes, archived, requested);
+            }
             set_type(
                 &mut headers,
                 if treatment == Treatment::Style { "text/css" } else { "text/javascript" },
@@ -96,6 +99,17 @@ pub fn respond(
             let rewriting = Rewriting { source, rewriter: Some(rewriter), ready: Cursor::new(Vec::new()) };
             answer(headers, streamed(Box::new(rewriting))?)
         }
+    }
+}
+
+/// A JSONP response calls the function that its URL named.
+fn rename_callback(script: &mut Vec<u8>, archived: &str, requested: &str) {
+    let start = script.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    // Some servers write a comment first, against an old attack.
+    let start = if script[start..].starts_with(b"/**/") { start + 4 } else { start };
+    let end = start + archived.len();
+    if script[start..].starts_with(archived.as_bytes()) && script.get(end) == Some(&b'(') {
+        script.splice(start..end, requested.bytes());
     }
 }
 
@@ -147,10 +161,7 @@ fn set_policy(context: &ReplayContext, treatment: Treatment, headers: &mut Heade
     let is_other_xml = treatment == Treatment::Bytes
         && media_type(context).is_some_and(|media| media.ends_with("/xml") || media.ends_with("+xml"));
     if is_drawing || is_other_xml {
-        let policy = headers::policy(&context.origins.main, false);
-        if let Ok(policy) = HeaderValue::from_str(&policy) {
-            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-        }
+        headers.insert(header::CONTENT_SECURITY_POLICY, headers::policy(false));
     }
     headers.insert("permissions-policy", HeaderValue::from_static(headers::PERMISSIONS));
     headers.insert("x-dns-prefetch-control", HeaderValue::from_static("off"));

@@ -18,12 +18,17 @@
   const define = (object, name, value) => {
     try { Object.defineProperty(object, name, {configurable: true, enumerable: false, ...value}); } catch (error) { /* held fast */ }
   };
+  // A worker has its functions on a prototype.
+  const owner = (object, name) => {
+    while (object && !descriptor(object, name)) object = Object.getPrototypeOf(object);
+    return object;
+  };
   const replaced = (object, name, make) => {
-    const found = descriptor(object, name);
+    const at = owner(object, name), found = at && descriptor(at, name);
     if (!found || typeof found.value !== 'function') return;
     const value = make(found.value);
     Object.defineProperty(value, 'name', {value: name, configurable: true});
-    define(object, name, {...found, value});
+    define(at, name, {...found, value});
   };
   const accessed = (object, name, get, set) => {
     const found = descriptor(object, name);
@@ -98,6 +103,7 @@
   });
   define(RealDate.prototype, 'constructor', {value: PageDate, writable: true});
   define(global, 'Date', {value: PageDate, writable: true});
+  const realRandom = Math.random;
   let seed = 2166136261;
   for (const character of known.time + known.url) seed = Math.imul(seed ^ character.charCodeAt(0), 16777619);
   seed = seed || 1;
@@ -160,6 +166,44 @@
     const text = String(address);
     return /^(\/|[a-z][a-z0-9+.-]*:)/i.test(text) ? archived(text, 'js_') : text;
   }});
+
+  // ---- code that scripts make: the server rewrites it as it rewrites theirs ----
+  const RealRequest = global.XMLHttpRequest, rewrittenCode = new Map();
+  const {open: openRequest, send: sendRequest} = RealRequest ? RealRequest.prototype : {};
+  const code = (text, kind) => {
+    if (typeof text !== 'string' || !RealRequest || !/location|top|postMessage|import|eval/.test(text)) return text;
+    const key = `${kind} ${text}`;
+    if (rewrittenCode.has(key)) return rewrittenCode.get(key);
+    let found = text;
+    try {
+      const request = new RealRequest(), query = new URLSearchParams({root: known.root, time: known.time, url: base(), kind: kind || 'script'});
+      apply(openRequest, request, ['POST', `${origin}${known.own}script?${query}`, false]);
+      apply(sendRequest, request, [text]);
+      if (request.status === 200) found = request.responseText;
+    } catch (error) { /* it runs as it is */ }
+    if (rewrittenCode.size > 200) rewrittenCode.clear();
+    rewrittenCode.set(key, found);
+    return found;
+  };
+  const withCode = (given) => {
+    const names = given.slice(0, -1).join();
+    return /location|top/.test(names) || !given.length ? given : [...given.slice(0, -1), code(String(given[given.length - 1]), 'body')];
+  };
+  for (const Kind of [function () {}, async function () {}, function* () {}, async function* () {}].map((each) => each.constructor)) {
+    const Made = new Proxy(Kind, {
+      construct: (target, given, as) => Reflect.construct(target, withCode(given), as === Made ? target : as),
+      apply: (target, self, given) => apply(target, self, withCode(given)),
+    });
+    define(Kind.prototype, 'constructor', {value: Made, writable: Kind === Function});
+    if (Kind === Function) define(global, 'Function', {value: Made, writable: true});
+  }
+  for (const name of ['setTimeout', 'setInterval']) {
+    replaced(global, name, (real) => function (handler, ...rest) {
+      return apply(real, this || global, [typeof handler === 'string' ? code(handler) : handler, ...rest]);
+    });
+  }
+  define(global, '__perennial_code', {value: (text) => code(text)});
+  define(global, '__perennial_key', {value: (name) => name === 'location' ? '__perennial_location' : name});
 
   // ---- messages: a page's messages name the page's own origin ----
   const wrappedMessages = new WeakMap(), senders = new Map();
@@ -274,7 +318,7 @@
     });
   }
   if (global.importScripts) {
-    replaced(global, 'importScripts', (real) => (...addresses) => real(...addresses.map((address) => archived(address, 'js_'))));
+    replaced(global, 'importScripts', (real) => (...addresses) => apply(real, global, addresses.map((address) => archived(address, 'js_'))));
   }
 
   // ---- storage: one archived site does not see that of another by accident ----
@@ -314,6 +358,7 @@
   if (!isPage) {
     // A worker: its own script comes now. What is said to a module before it has loaded waits.
     define(global, 'location', {get: () => where});
+    define(global, 'origin', {get: () => new RealURL(shown()).origin});
     if (known.type !== 'module') return global.importScripts(known.target);
     const early = [];
     const keep = (event) => { event.stopImmediatePropagation(); early.push(event); };
@@ -352,9 +397,7 @@
       if (url.origin !== new RealURL(shown()).origin) {
         throw new DOMException(`A history state object with URL '${url.href}' cannot be created`, 'SecurityError');
       }
-      const result = apply(real, this, [state, title, archived(url.href, known.modifier)]);
-      reportPage();
-      return result;
+      return apply(real, this, [state, title, archived(url.href, known.modifier)]);
     });
   }
   const targetOf = (name, isClick) => {
@@ -401,11 +444,14 @@
       default: return null;
     }
   };
+  // The parts of a frame without an origin would be requests of another website, which the server refuses.
+  const sandboxed = (value) => /allow-same-origin/.test(value) ? value : `${value} allow-same-origin`;
   // The value of an attribute as it must stand in the document; `null`: not at all.
   const attribute = (tag, name, value, rel, as) => {
     if (/^(ping|integrity|referrerpolicy|csp)$/.test(name)) return null;
     if (name === 'style') return css(value);
     if (name === 'srcdoc') return markup(value);
+    if (name === 'sandbox') return sandboxed(value);
     if (name === 'target' || name === 'formtarget') return /^_(blank|new|top)$/i.test(value) ? known.frame : value;
     const modifier = modifierOf(tag, name, rel || '', as);
     if (!modifier) return value;
@@ -419,6 +465,7 @@
     return inert.value;
   };
   const encoded = (text) => text.replace(/&/g, '&amp;').replace(/"/g, '&quot;');
+  const isCode = (type) => !type || /^\s*(module|(text|application)\/(x-)?(java|ecma)script)/i.test(type);
   // Markup as scripts write it, perhaps in pieces: the attributes of whole tags are rewritten.
   const markup = (given) => {
     const text = String(given);
@@ -432,32 +479,51 @@
         return becomes === null ? '' : becomes === value ? pair : `${name}="${encoded(becomes)}"`;
       });
       return `<${tag}${changed}>`;
-    }).replace(/(<style\b[^>]*>)([\s\S]*?)(<\/style)/gi, (all, open, text, close) => open + css(text) + close);
+    }).replace(/(<style\b[^>]*>)([\s\S]*?)(<\/style)/gi, (all, open, text, close) => open + css(text) + close)
+      .replace(/(<script\b([^>]*)>)([\s\S]*?)(<\/script)/gi, (all, open, inside, text, close) =>
+        isCode((/\btype\s*=\s*["']?([^"'\s>]*)/i.exec(inside) || [])[1]) ? open + code(text) + close : all);
   };
   const markedUp = (object, name, at) => replaced(object, name, (real) => function (...given) {
     if (given.length > at) given[at] = markup(given[at]);
     return apply(real, this, given);
   });
+  // The text of an element that is not markup.
+  const raw = (element, value) => element instanceof HTMLStyleElement ? css(value)
+    : element instanceof HTMLScriptElement && isCode(element.type) ? code(value) : value;
   for (const kind of ['Element', 'ShadowRoot']) {
     accessed(global[kind].prototype, 'innerHTML', withoutArchive, function (value) {
-      if (this instanceof HTMLStyleElement) return css(value);
-      return this instanceof HTMLScriptElement || value === null ? value : markup(value);
+      return this instanceof HTMLStyleElement || this instanceof HTMLScriptElement ? raw(this, value) : value === null ? value : markup(value);
     });
   }
+  accessed(HTMLScriptElement.prototype, 'text', null, function (value) { return raw(this, value); });
   accessed(Element.prototype, 'outerHTML', withoutArchive, markup);
   markedUp(Element.prototype, 'insertAdjacentHTML', 1);
   markedUp(Range.prototype, 'createContextualFragment', 0);
   markedUp(DOMParser.prototype, 'parseFromString', 0);
   for (const name of ['write', 'writeln']) {
-    replaced(Document.prototype, name, (real) => function (...texts) { return apply(real, this, [markup(texts.join(''))]); });
+    replaced(Document.prototype, name, (real) => function (...texts) {
+      const isNew = this === document && document.readyState !== 'loading';
+      const result = apply(real, this, [markup(texts.join(''))]);
+      // The page replaced itself.
+      if (isNew) { document_ = realRandom(); reportPage(); }
+      return result;
+    });
   }
 
+  // What a script set, because it expects to read the same.
+  const givenValues = new WeakMap();
+  const remember = (element, name, value, stored) => {
+    if (!givenValues.has(element)) givenValues.set(element, {});
+    givenValues.get(element)[name] = {value: String(value), stored};
+    return stored;
+  };
   const reflect = (kind, property, modifier) => {
     const Kind = global[kind];
     if (!Kind) return;
     const give = typeof modifier === 'function' ? modifier : () => modifier;
     accessed(Kind.prototype, property, property === 'srcset' ? withoutArchive : original, function (value) {
-      return property === 'srcset' ? archivedSet(value, give(this)) : archived(value, give(this));
+      const stored = property === 'srcset' ? archivedSet(value, give(this)) : archived(value, give(this));
+      return remember(this, property.toLowerCase(), value, stored);
     });
   };
   const linkModifier = (link) => modifierOf('link', 'href', link.rel, link.as);
@@ -472,6 +538,7 @@
     ['HTMLFormElement', 'action', 'mp_'], ['HTMLBodyElement', 'background', 'im_'],
   ]) reflect(kind, property, modifier);
   accessed(HTMLIFrameElement.prototype, 'srcdoc', withoutArchive, markup);
+  accessed(HTMLIFrameElement.prototype, 'sandbox', null, sandboxed);
   accessed(StyleSheet.prototype, 'href', (value) => value && original(value));
   for (const kind of ['HTMLScriptElement', 'HTMLLinkElement']) accessed(global[kind].prototype, 'integrity', null, () => '');
   for (const kind of ['HTMLAnchorElement', 'HTMLAreaElement']) {
@@ -487,21 +554,23 @@
     }
     define(global[kind].prototype, 'toString', {value: function () { return this.href; }, writable: true});
   }
-  const ADDRESSES = /^(src|href|xlink:href|action|formaction|cite|longdesc|poster|background|data|srcset|imagesrcset|style|target|srcdoc)$/;
+  const ADDRESSES = /^(src|href|xlink:href|action|formaction|cite|longdesc|poster|background|data|srcset|imagesrcset|style|target|srcdoc|sandbox)$/;
   const setting = (real, at) => function (...given) {
     const name = String(given[at]).toLowerCase(), tag = this.localName;
     if (ADDRESSES.test(name) || /^(ping|integrity|referrerpolicy|csp)$/.test(name)) {
       const value = attribute(tag, name, String(given[at + 1]), this.rel, this.as);
       if (value === null) return undefined;
-      given[at + 1] = value;
+      given[at + 1] = remember(this, name, given[at + 1], value);
     }
     return apply(real, this, given);
   };
   replaced(Element.prototype, 'setAttribute', (real) => setting(real, 0));
   replaced(Element.prototype, 'setAttributeNS', (real) => setting(real, 1));
   replaced(Element.prototype, 'getAttribute', (real) => function (name) {
-    const value = apply(real, this, [name]);
-    return value !== null && ADDRESSES.test(String(name).toLowerCase()) ? withoutArchive(value) : value;
+    const value = apply(real, this, [name]), lower = String(name).toLowerCase();
+    if (value === null || !ADDRESSES.test(lower)) return value;
+    const given = (givenValues.get(this) || {})[lower];
+    return given && given.stored === value ? given.value : withoutArchive(value);
   });
 
   // ---- styles ----
@@ -509,14 +578,39 @@
     replaced(CSSStyleSheet.prototype, name, (real) => function (...given) { return apply(real, this, given.map(css)); });
   }
   replaced(CSSStyleDeclaration.prototype, 'setProperty', (real) => function (name, value, ...rest) { return apply(real, this, [name, css(value), ...rest]); });
-  for (const name of ['cssText', 'background', 'backgroundImage', 'borderImage', 'borderImageSource', 'content', 'cursor', 'filter', 'listStyle',
-    'listStyleImage', 'mask', 'maskImage', 'webkitMaskImage']) accessed(CSSStyleDeclaration.prototype, name, withoutArchive, css);
+  // Where the browser has accessors of a style's properties, these are wrapped; Chromium has none, so they are defined.
+  const realProperty = CSSStyleDeclaration.prototype.setProperty, readProperty = CSSStyleDeclaration.prototype.getPropertyValue;
+  accessed(CSSStyleDeclaration.prototype, 'cssText', withoutArchive, css);
+  for (const property of ['background', 'background-image', 'border-image', 'border-image-source', 'content', 'cursor', 'filter', 'list-style',
+    'list-style-image', 'mask', 'mask-image', 'mask-border-source', 'offset-path', 'shape-outside', 'clip-path', '-webkit-mask-image', '-webkit-mask',
+    '-webkit-border-image', '-webkit-mask-box-image', '-webkit-mask-box-image-source']) {
+    const camel = property.replace(/-(.)/g, (all, letter) => letter.toUpperCase());
+    for (const name of new Set([property, camel, camel.replace(/^Webkit/, 'webkit')])) {
+      const at = [CSSStyleDeclaration, global.CSSStyleProperties].find((Kind) => Kind && descriptor(Kind.prototype, name));
+      if (at) { accessed(at.prototype, name, withoutArchive, css); continue; }
+      define(CSSStyleDeclaration.prototype, name, {
+        enumerable: true,
+        get() { return withoutArchive(apply(readProperty, this, [property])); },
+        set(value) { apply(realProperty, this, [property, css(value === null ? '' : String(value))]); },
+      });
+    }
+  }
+  replaced(CSSStyleDeclaration.prototype, 'getPropertyValue', (real) => function (name) { return withoutArchive(apply(real, this, [name])); });
   accessed(HTMLElement.prototype, 'style', null, css);
-  accessed(Node.prototype, 'textContent', null, function (value) { return this instanceof HTMLStyleElement ? css(value) : value; });
+  for (const Kind of [Node, HTMLScriptElement]) accessed(Kind.prototype, 'textContent', null, function (value) { return raw(this, value); });
+  for (const Kind of [HTMLElement, HTMLScriptElement]) accessed(Kind.prototype, 'innerText', null, function (value) { return raw(this, value); });
   for (const name of ['appendChild', 'insertBefore']) {
     replaced(Node.prototype, name, (real) => function (node, ...rest) {
-      if (this instanceof HTMLStyleElement && node instanceof Text) node.data = css(node.data);
+      if (node instanceof Text && this instanceof HTMLElement) {
+        const text = raw(this, node.data);
+        if (text !== node.data) node.data = text;
+      }
       return apply(real, this, [node, ...rest]);
+    });
+  }
+  for (const name of ['append', 'prepend']) {
+    replaced(Element.prototype, name, (real) => function (...nodes) {
+      return apply(real, this, nodes.map((node) => typeof node === 'string' ? raw(this, node) : node));
     });
   }
   constructed('FontFace', (Real, given, as) => Reflect.construct(Real, [given[0], css(given[1]), ...given.slice(2)], as));
@@ -563,7 +657,9 @@
   const say = (kind, what) => {
     if (isOutermost) realParent.postMessage({perennial: kind, ...what}, known.main);
   };
-  function reportPage() { say('page', {url: shown(), time: known.time, title: String(document.title).slice(0, 300)}); }
+  // The document that was loaded, whatever its scripts make of its address; a number tells it from the next.
+  let document_ = realRandom();
+  const reportPage = () => say('page', {url: known.url, time: known.time, document: document_});
   const parts = () => {
     const found = new Map();
     const collect = (view, depth) => {
@@ -584,11 +680,10 @@
     say('parts', {url: shown(), parts: [...found].map(([url, status]) => ({url, status}))});
   };
   if (isOutermost) {
-    // At once, because a script may change the URL before the page has loaded.
+    // Before any script of the page.
     reportPage();
-    document.addEventListener('DOMContentLoaded', reportPage);
-    global.addEventListener('load', () => { reportPage(); setTimeout(parts, 300); setTimeout(parts, 3000); });
-    for (const name of ['hashchange', 'popstate']) global.addEventListener(name, reportPage);
+    document.addEventListener('DOMContentLoaded', () => say('viewport', {isGiven: Boolean(document.querySelector('meta[name=viewport i]'))}));
+    global.addEventListener('load', () => { setTimeout(parts, 300); setTimeout(parts, 3000); });
     // The block that was clicked, as its words: the banner can say when they changed.
     global.addEventListener('click', (event) => {
       const block = event.composedPath().find((node) => node instanceof Element

@@ -10,8 +10,10 @@
 //! - `x.postMessage(...)` tells the receiver which window sent the message, because our functions are called in between.
 //! - Modules need no block, because their own scope has the two declarations. URLs in `import` and `export` are rewritten.
 //!
-//! Limits: code that is created at run time (`eval`, `new Function`) is not rewritten; `const {location} = window` sees our location.
-//! Neither can leave the archive, because the responses' policy and the frame prevent it.
+//! - `const {location} = window` reads `__perennial_location`, and so does `window[name]` if the name is `location` at run time.
+//! - Code that is created at run time (`eval`, `new Function`, timers, script elements) is sent here by `replay.js` before it runs.
+//!
+//! What is missed cannot leave the archive, because the responses' policy and the frame prevent it.
 
 use std::borrow::Cow;
 
@@ -29,6 +31,29 @@ const IMPORT: &str = "__perennial_import";
 
 /// The function that records which window sends a message.
 const FROM: &str = "__perennial_from";
+
+/// The function that rewrites code of a direct `eval`, whose scope must stay that of the caller.
+const CODE: &str = "__perennial_code";
+/// The function that replaces a property name at run time.
+const KEY: &str = "__perennial_key";
+
+/// Parts of a script without which nothing is rewritten.
+const MENTIONS: [&str; 11] = [
+    "location",
+    "top",
+    "postMessage",
+    "import",
+    "export",
+    "eval(",
+    "eval)",
+    "window[",
+    "self[",
+    "globalThis[",
+    "document[",
+];
+
+/// Objects with a `location` whose properties scripts name at run time.
+const WITH_LOCATION: [&str; 4] = ["window", "self", "globalThis", "document"];
 
 /// Objects whose `top` is that of the window.
 const WINDOWS: [&str; 6] = ["window", "self", "globalThis", "parent", "frames", "top"];
@@ -58,12 +83,12 @@ const MAX_DECLARED: usize = 500;
 
 /// Rewrites a script; returns it unchanged if it cannot be tokenized or contains nothing relevant.
 pub fn rewrite_script<'a>(source: &'a str, place: &RewritePlace) -> Cow<'a, str> {
-    let mentions =
-        ["location", "top", "postMessage", "import", "export"].iter().any(|word| source.contains(word));
+    let mentions = MENTIONS.iter().any(|word| source.contains(word));
     let Some(tokens) = mentions.then(|| tokens(source)).flatten() else { return Cow::Borrowed(source) };
     let mut script = Script { source, tokens, edits: Vec::new() };
     let is_module = script.imports(place);
     script.members();
+    script.run_time_names();
     let declared = script.declared(is_module);
     let names: Vec<&str> = ["location", "top"]
         .into_iter()
@@ -87,6 +112,7 @@ pub fn rewrite_handler<'a>(source: &'a str, place: &RewritePlace) -> Cow<'a, str
     let mut script = Script { source, tokens, edits: Vec::new() };
     script.imports(place);
     script.members();
+    script.run_time_names();
     let declared = script.declared(false);
     let names: Vec<&str> = ["location", "top"]
         .into_iter()
@@ -181,6 +207,71 @@ impl<'a> Script<'a> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// `eval(code)`, `window[name]`, `{location} = window`.
+    fn run_time_names(&mut self) {
+        let mut braces = Vec::new();
+        for index in 0..self.tokens.len() {
+            match self.kind(index) {
+                Some(Kind::Open) => braces.push(index),
+                Some(Kind::Close) => drop(braces.pop()),
+                Some(Kind::Name) => match self.word(index) {
+                    "eval" => self.evaluated(index),
+                    "location" => self.destructured(index, braces.last().copied()),
+                    name if WITH_LOCATION.contains(&name) && self.word(index + 1) == "[" => {
+                        self.pass_through(index + 1, KEY, true);
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+    }
+
+    /// The arguments of `eval(...)`, `window.eval(...)` and `(0, eval)(...)`.
+    fn evaluated(&mut self, index: usize) {
+        let open = index + 1 + usize::from(self.word(index + 1) == ")");
+        let is_declared = index > 0 && self.word(index - 1) == "function";
+        let close = self.tokens.get(open).map_or(NONE, |token| token.partner);
+        let is_method = close != NONE && self.word(close as usize + 1) == "{";
+        if self.word(open) == "(" && !is_declared && !is_method {
+            self.pass_through(open, CODE, false);
+        }
+    }
+
+    /// Passes the content of a bracket through a function of ours, if that exists.
+    fn pass_through(&mut self, open: usize, function: &str, is_single: bool) {
+        let (start, close) = (self.tokens[open].end, self.tokens[open].partner);
+        if close == NONE || close as usize == open + 1 {
+            return;
+        }
+        let inside = &self.tokens[open + 1..close as usize];
+        let is_constant = inside.len() == 1 && matches!(inside[0].kind, Kind::Text);
+        let depth = self.tokens[open].depth + 1;
+        let has_comma =
+            inside.iter().any(|token| token.depth == depth && &self.source[token.start..token.end] == ",");
+        if is_single && (is_constant || has_comma) {
+            return;
+        }
+        let end = self.tokens[close as usize].start;
+        self.edits.push((start, start, format!("(self.{function}||(x=>x))(")));
+        self.edits.push((end, end, ")".into()));
+    }
+
+    /// `{location}` and `{location: name}` before an equals sign.
+    fn destructured(&mut self, index: usize, brace: Option<usize>) {
+        let Some(brace) = brace.filter(|brace| self.word(*brace) == "{") else { return };
+        let close = self.tokens[brace].partner;
+        let is_pattern =
+            close != NONE && self.word(close as usize + 1) == "=" && self.word(close as usize + 2) != "=";
+        let is_key = matches!(self.word(index - 1), "{" | ",")
+            && matches!(self.word(index + 1), "}" | "," | "=" | ":");
+        if is_pattern && is_key && self.word(index + 1) == ":" {
+            self.replace(index, LOCATION.into());
+        } else if is_pattern && is_key {
+            self.replace(index, format!("{LOCATION}:location"));
         }
     }
 

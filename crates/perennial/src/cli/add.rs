@@ -6,18 +6,22 @@ use std::sync::Arc;
 use clap::Args;
 use perennial_core::page::segment::Selector;
 use perennial_core::schedule::{Budget, Goal};
-use perennial_core::time::{LocalClock, Span};
+use perennial_core::time::{LocalClock, Span, WeeklyHours};
 use perennial_core::url::scope::{Scope, ScopeKind};
 use regex::Regex;
 use url::Url;
 
 use super::feed::follow_list;
+use super::watch::{check_reach, note_conflicts};
 use super::{Context, Exit};
 use perennial_archive::settings::holidays::Holiday;
 use perennial_archive::settings::site::{
     parse_holiday, parse_pattern, parse_selector, parse_tag, parse_url, parse_weight, parse_zone,
 };
-use perennial_archive::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, Seed, VersionRetention};
+use perennial_archive::settings::times::{parse_every, parse_hours};
+use perennial_archive::settings::{
+    BudgetTable, PageParts, PageRenderer, PinnedPart, Seed, VersionRetention, VisitTimes,
+};
 use perennial_core::schedule::units::{UnitError, parse_budget, parse_bytes};
 use perennial_engine::admin::AdminAction;
 
@@ -76,6 +80,12 @@ pub(super) struct Add {
     /// Limit the bytes fetched per day, such as 200MB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes_per_day: Option<u64>,
+    /// Visit each page at this interval, such as 15m, instead of when a change is expected
+    #[arg(long, value_name = "TIME", value_parser = parse_every)]
+    every: Option<Span>,
+    /// With --every: only at these hours of the site's time zone, such as 'Mon-Fri 08:00-18:00'
+    #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
+    hours: Option<WeeklyHours>,
     /// Store all versions in full, or only important ones (a delta of the others)
     #[arg(long, value_name = "VERSIONS", default_value_t)]
     keep: VersionRetention,
@@ -96,20 +106,23 @@ fn parse_hourly(text: &str) -> Result<Budget, UnitError> {
 
 impl Add {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
+        let archive = context.open_or_create()?;
         if let Some(file) = &self.from {
             let seeds = self.urls.iter().map(|url| self.seed(url)).collect();
             context.perform(&archive, &AdminAction::Follow(seeds))?;
             return follow_list(context, file, &|url| self.seed(url));
         }
         let seeds: Vec<Seed> = self.urls.iter().map(|url| self.seed(url)).collect();
+        check_reach(context, &archive, &self.urls, self.allow_private);
         let n_sites = context.perform(&archive, &AdminAction::Follow(seeds.clone()))?.settings.seeds.len();
         context.print(&seeds, |out| {
             for seed in &seeds {
                 writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;
             }
-            writeln!(out, "{n_sites} sites are followed; `perennial run` visits them")
+            let sites = if n_sites == 1 { "1 site is".to_owned() } else { format!("{n_sites} sites are") };
+            writeln!(out, "{sites} followed; `perennial run` visits them")
         })?;
+        note_conflicts(context)?;
         Ok(Exit::Done)
     }
 
@@ -136,6 +149,7 @@ impl Add {
             allow_private: self.allow_private,
             paused: false,
             allowance: BudgetTable { visits: self.budget, bytes_per_day: self.bytes_per_day },
+            times: VisitTimes { every: self.every, hours: self.hours.clone() },
             keep: self.keep,
             parts: PageParts::new(self.pinned(), self.ignore.clone()),
             feeds: Vec::new(),

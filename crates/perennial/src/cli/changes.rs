@@ -1,6 +1,6 @@
 //! `perennial changes`: a query -> the matching changes of the archive.
 
-use std::io::Write;
+use std::borrow::Cow;
 
 use anyhow::bail;
 use clap::ValueEnum;
@@ -9,13 +9,15 @@ use perennial_core::notice::{
 };
 use perennial_core::page::diff::OperationKind;
 use perennial_core::page::segment::Selector;
+use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use regex::Regex;
 
 use super::{Context, Exit, parse_time};
+use perennial_archive::Archive;
 use perennial_archive::settings::site::parse_selector;
 use perennial_archive::store::{ChangeKey, ChangeOrder, Store};
-use perennial_engine::analyse::AdFilters;
+use perennial_engine::analyse::{AdFilters, operations_for_people};
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
 /// List the changes of pages: edited, new, vanished, returned or redirected.
@@ -44,10 +46,10 @@ pub(super) struct Changes {
     /// Only this kind: edited, retitled, new, vanished, returned or redirected; repeatable
     #[arg(long, value_name = "KIND")]
     kind: Vec<ChangeKind>,
-    /// Show the oldest or the most important changes first
+    /// Show the latest (with --json the oldest) or the most important changes first
     #[arg(long, value_enum, default_value_t = Sort::Time)]
     sort: Sort,
-    /// Show at most N changes (the latest ones with --sort time)
+    /// Show at most N changes, the latest ones with --sort time [default: a screen; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Only changes of at least this importance, 0 to 1
@@ -74,7 +76,10 @@ pub(super) struct Changes {
     /// Only changes of the text in the part with this CSS selector
     #[arg(long, value_name = "CSS", value_parser = parse_selector)]
     selector: Option<Selector>,
-    /// Omit changes that consist of noise
+    /// Include noise and advertisements, as --json does
+    #[arg(long, conflicts_with = "without_noise")]
+    with_noise: bool,
+    /// Omit noise and advertisements with --json
     #[arg(long)]
     without_noise: bool,
 }
@@ -99,7 +104,10 @@ impl Changes {
                 "{n_waiting} captures have not been analysed and are not included: run `perennial analyse`"
             ));
         }
-        let mut query = self.query(store)?;
+        let mut query = self.query(store, context.json)?;
+        if !context.json {
+            return self.show(context, snapshot.archive(), store, &filters, query);
+        }
         let is_latest = self.limit.is_some() && self.sort == Sort::Time;
         if is_latest {
             query.order = ChangeOrder::Latest;
@@ -112,26 +120,69 @@ impl Changes {
                 Ok(())
             })?;
             latest.reverse();
-            context.print(&latest, |out| print(&latest, out))?;
+            context.print(&latest, |_| Ok(()))?;
             return Ok(Exit::Done);
         }
-        let mut n = 0;
         context.print_each(
-            |each| {
-                listed(&mut finder, self.limit.unwrap_or(usize::MAX), &mut |change| {
-                    n += 1;
-                    each(&change)
-                })
-            },
-            write_change,
+            |each| listed(&mut finder, self.limit.unwrap_or(usize::MAX), &mut |change| each(&change)),
+            |_, _| Ok(()),
         )?;
-        if n == 0 {
-            context.print_none("no such change")?;
-        }
         Ok(Exit::Done)
     }
 
-    fn query(&self, store: &Store) -> anyhow::Result<ChangeQuery> {
+    /// Shows the changes to people: the latest first, at most a screen unless --limit is given.
+    fn show(
+        &self,
+        context: &Context,
+        archive: &Archive,
+        store: &Store,
+        filters: &AdFilters,
+        query: ChangeQuery,
+    ) -> anyhow::Result<Exit> {
+        let order = match self.sort {
+            Sort::Importance => ChangeOrder::Strongest,
+            Sort::Time => ChangeOrder::Latest,
+        };
+        let query = ChangeQuery { order, ..query };
+        let mut finder = ChangeFinder::new(archive, store, filters, &query)?;
+        let screen = Screen::of_terminal();
+        let (mut text, mut n_lines, mut is_cut) = (String::new(), 0, false);
+        let mut after: Option<ChangeKey> = None;
+        let mut n_left = self.limit.unwrap_or(usize::MAX);
+        while n_left > 0 && !is_cut {
+            let max_found = n_left.min(AT_A_TIME).min(screen.n_lines);
+            let bounds = WorkLimits { max_found, max_read: usize::MAX, max_rows: usize::MAX };
+            let found = finder.find(after.as_ref(), bounds)?;
+            n_left -= found.changes.len();
+            for change in &found.changes {
+                let lines = change_lines(change, self.with_noise);
+                // The last line says that there is more.
+                is_cut = self.limit.is_none() && n_lines > 0 && n_lines + lines.len() >= screen.n_lines;
+                if is_cut {
+                    break;
+                }
+                n_lines += lines.len();
+                for line in lines {
+                    text += &screen.shorten(&line);
+                    text.push('\n');
+                }
+            }
+            match found.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        if text.is_empty() {
+            text.push_str("no such change\n");
+        }
+        if is_cut {
+            text.push_str("there are more: --limit 100 shows more, --json all\n");
+        }
+        context.print(&(), |out| out.write_all(text.as_bytes()))?;
+        Ok(Exit::Done)
+    }
+
+    fn query(&self, store: &Store, is_json: bool) -> anyhow::Result<ChangeQuery> {
         let place = match self.place.as_deref() {
             Some(url) if url.contains("://") => {
                 if store.page(url)?.is_none() {
@@ -162,7 +213,7 @@ impl Changes {
                 block: self.block.clone(),
                 text: self.text.clone().map(Wording::Pattern),
             },
-            with_noise: !self.without_noise,
+            with_noise: self.with_noise || is_json && !self.without_noise,
         };
         let order = match self.sort {
             Sort::Importance => ChangeOrder::Strongest,
@@ -193,31 +244,64 @@ fn listed(
     Ok(())
 }
 
-fn print(changes: &[MatchingChange], out: &mut dyn Write) -> std::io::Result<()> {
-    if changes.is_empty() {
-        writeln!(out, "no such change")?;
-    }
-    changes.iter().try_for_each(|change| write_change(change, out))
-}
+/// Operations per change in the list.
+const MAX_OPERATIONS: usize = 5;
 
-fn write_change(change: &MatchingChange, out: &mut dyn Write) -> std::io::Result<()> {
+/// A change for people: what happened where, and the operations that matter most.
+fn change_lines(change: &MatchingChange, with_noise: bool) -> Vec<String> {
     let noise = if change.noise { ", only noise" } else { "" };
     let (time, kind, url) = (change.after.to_rfc3339(), change.kind.name(), &change.url);
-    writeln!(out, "{time} {kind} {url} importance {:.4}{noise}", change.importance)?;
+    let mut lines = vec![format!("{time} {kind} {url} importance {:.4}{noise}", change.importance)];
     match (&change.title_before, &change.title) {
-        (Some(before), Some(title)) => writeln!(out, "  \"{before}\" => \"{title}\"")?,
-        (_, Some(title)) => writeln!(out, "  \"{title}\"")?,
+        (Some(before), Some(title)) => lines.push(format!("  \"{before}\" => \"{title}\"")),
+        (_, Some(title)) => lines.push(format!("  \"{title}\"")),
         _ => {}
     }
-    if let Some(target) = &change.redirects_to {
-        writeln!(out, "  redirects to {target}")?;
-    }
-    if let Some(headlines) = &change.headlines {
-        writeln!(out, "  {headlines}")?;
-    }
-    let is_unread = change.operations.is_empty() && change.headlines.is_none();
+    lines.extend(change.redirects_to.iter().map(|target| format!("  redirects to {target}")));
+    lines.extend(change.headlines.iter().map(|headlines| format!("  {headlines}")));
+    let operations = operations_for_people(&change.operations, with_noise);
+    let is_unread = operations.is_empty() && change.headlines.is_none();
     if is_unread && matches!(change.kind, ChangeKind::Edited | ChangeKind::Retitled) {
-        writeln!(out, "  the content cannot be compared; the importance is a fixed value")?;
+        lines.push("  the content cannot be compared; the importance is a fixed value".to_owned());
     }
-    change.operations.iter().try_for_each(|entry| writeln!(out, "  {}", entry.line()))
+    lines.extend(operations.iter().take(MAX_OPERATIONS).map(|entry| format!("  {}", entry.line())));
+    if let Some((before, n_more)) =
+        change.before.zip(operations.len().checked_sub(MAX_OPERATIONS).filter(|n_more| *n_more > 0))
+    {
+        let (before, after) = (before.to_digits14(), change.after.to_digits14());
+        lines.push(format!("  and {n_more} more: perennial diff {url}@{before} {url}@{after}"));
+    }
+    if change.n_folded > 0 {
+        lines.push(format!("  {} folded as noise: --with-noise", change.n_folded));
+    }
+    lines
+}
+
+/// The size of the output.
+struct Screen {
+    n_lines: usize,
+    /// Unlimited if the output is not a terminal.
+    n_columns: Option<usize>,
+}
+
+impl Screen {
+    /// Of the terminal; without one, of a usual terminal.
+    fn of_terminal() -> Screen {
+        const USUAL_LINES: usize = 24;
+        // A terminal without a size reports zeros.
+        match rustix::termios::tcgetwinsize(std::io::stdout()) {
+            Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
+                Screen { n_lines: usize::from(size.ws_row), n_columns: Some(usize::from(size.ws_col)) }
+            }
+            _ => Screen { n_lines: USUAL_LINES, n_columns: None },
+        }
+    }
+
+    /// A line that does not wrap.
+    fn shorten<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        match self.n_columns {
+            Some(n_columns) => shorten(line, n_columns),
+            None => Cow::Borrowed(line),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use perennial_core::page::importance::{Importance, ImportanceConfig, ImportanceForm};
 use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
+use perennial_core::url::canonical;
 use perennial_render::SubresourceLookup;
 
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
@@ -21,6 +22,7 @@ use perennial_server::diff::{DiffView, Original};
 #[command(after_help = "Examples:
   perennial diff before.html after.html
   perennial diff before.html after.html --format html > changes.html
+  perennial diff before.html after.html --url https://example.org/news
   perennial diff v1.xml v2.xml --format videlta
   perennial diff https://example.org/@20260101 https://example.org/@20260201 --format json")]
 pub(super) struct Diff {
@@ -34,6 +36,12 @@ pub(super) struct Diff {
     /// Formula of the importance: visual-2009, pattern-2011 or monotone
     #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
     importance: ImportanceForm,
+    /// URL of the page in the files, against which its links resolve
+    #[arg(long, value_parser = parse_page_url)]
+    url: Option<String>,
+    /// Show changes of quotes, dashes, spaces and letter case too
+    #[arg(long)]
+    typography: bool,
     #[command(flatten)]
     renderer: RendererArgs,
 }
@@ -58,8 +66,13 @@ impl Diff {
             Some(snapshot) => Some(snapshot),
             None => self.after.snapshot(|| context.snapshot())?,
         };
-        let (page_before, page_after) =
+        let (mut page_before, mut page_after) =
             (self.before.load_named(snapshot.as_ref())?, self.after.load_named(snapshot.as_ref())?);
+        for (spec, page) in [(&self.before, &mut page_before), (&self.after, &mut page_after)] {
+            if let (PageSpec::File(_), Some(url)) = (spec, &self.url) {
+                page.url.clone_from(url);
+            }
+        }
         [&page_before.note, &page_after.note].into_iter().flatten().for_each(|note| context.note(note));
         let config_before = segment_config(context, &self.before, &page_before.url)?;
         let config_after = segment_config(context, &self.after, &page_after.url)?;
@@ -80,7 +93,8 @@ impl Diff {
             Some(snapshot) => known_change(&snapshot.lock(), &before, &after)?,
             None => StoredChange::default(),
         };
-        let mut comparison = Comparison::new(before, after, &config, &filters, known.history());
+        let compare = if self.typography { Comparison::with_typography } else { Comparison::new };
+        let mut comparison = compare(before, after, &config, &filters, known.history());
         if let Some((importance, _)) = known.found.filter(|_| config.form == ImportanceConfig::default().form)
         {
             comparison.assessment.importance = Importance::new(importance);
@@ -136,6 +150,11 @@ impl Diff {
         }
         Ok(out.flush()?)
     }
+}
+
+fn parse_page_url(text: &str) -> Result<String, String> {
+    let url = canonical::parse(text).map(String::from);
+    url.ok_or_else(|| "not a URL of a page; write it with http:// or https://".to_owned())
 }
 
 /// The stored analysis of the change between two archived observations.

@@ -14,6 +14,8 @@ pub enum Exit {
     Defects,
     /// A page without words and pictures: 5.
     NothingToRead,
+    /// `visit` found no page: 6.
+    NotFetched,
     /// Stopped by a signal; the state is safe: 11.
     Interrupted,
     /// The size limit was reached: 14.
@@ -29,6 +31,7 @@ impl Exit {
             Exit::Done => 0,
             Exit::Defects => 4,
             Exit::NothingToRead => 5,
+            Exit::NotFetched => 6,
             Exit::Interrupted => 11,
             Exit::SizeLimit => 14,
             Exit::TimeLimit => 15,

@@ -6,15 +6,16 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use perennial_archive::settings::Seed;
+use perennial_archive::settings::{Seed, VisitTimes};
 use perennial_archive::store::{PageKind, VisitEnding};
+use perennial_core::schedule::units::write_span;
 
 const AFTER_HELP: &str = "\
 Examples:
   perennial list
   perennial list --json";
 
-/// List the followed sites.
+/// List the followed sites and watched pages.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct List {}
@@ -62,6 +63,7 @@ impl List {
                 }
             })
             .collect();
+        let pages = &archive.settings().pages;
         context.print(&rows, |out| {
             if rows.is_empty() {
                 return writeln!(out, "no site is followed; use `perennial run https://example.org/`");
@@ -69,17 +71,28 @@ impl List {
             rows.iter().try_for_each(|row| {
                 writeln!(
                     out,
-                    "{}  {}scope {}, {} pages known, {} visited, {} failed, last visit {}",
+                    "{}  {}scope {}, {}{} pages known, {} visited, {} failed, last visit {}",
                     row.seed.scope.seed,
                     if row.seed.paused { "paused, " } else { "" },
                     row.seed.scope.kind,
+                    times(&row.seed.times).map(|times| times + ", ").unwrap_or_default(),
                     row.n_pages,
                     row.n_visited,
                     row.n_failed,
                     row.last_visit.as_deref().unwrap_or("never")
                 )
+            })?;
+            pages.iter().try_for_each(|page| {
+                let times = times(&page.times).unwrap_or_else(|| "watched".to_owned());
+                writeln!(out, "{}  {times}", page.url)
             })
         })?;
         Ok(Exit::Done)
     }
+}
+
+/// As in "every 15m, Mon-Fri 08:00-18:00".
+fn times(times: &VisitTimes) -> Option<String> {
+    let hours = times.hours.as_ref().map(|hours| format!(", {hours}")).unwrap_or_default();
+    times.every.map(|every| format!("every {}{hours}", write_span(every)))
 }

@@ -33,7 +33,7 @@ pub(super) struct Log {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
     /// Only visits with this outcome
-    #[arg(long, value_parser = ["changed", "unchanged", "failed", "gone", "redirected"])]
+    #[arg(long, value_parser = ["new", "changed", "unchanged", "failed", "gone", "missing", "refused", "redirected"])]
     outcome: Option<String>,
     /// Only admin actions: sites added, removed, paused, changed
     #[arg(long, conflicts_with_all = ["outcome", "errors"])]

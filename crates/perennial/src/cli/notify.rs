@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Context, Exit};
 use perennial_archive::lock::WriteLock;
 use perennial_archive::settings::NotifyRule;
-use perennial_archive::store::{Outbox, RuleState};
+use perennial_archive::store::{BlindPage, Outbox, RuleState};
 use perennial_archive::{Archive, now};
 use perennial_engine::notify::{Notice, NoticeMaker, Notifier, SendReport, open_outbox, send_all};
 
@@ -66,6 +66,8 @@ struct StateRow {
     n_failures: u32,
     ready_at: Option<String>,
     error: Option<String>,
+    /// Watched pages that it does not see.
+    blind: Vec<BlindPage>,
 }
 
 /// The result of a trial notice.
@@ -110,8 +112,8 @@ fn list(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
 
 impl From<RuleState> for StateRow {
     fn from(state: RuleState) -> StateRow {
-        let RuleState { n_waiting, n_sent, last_sent, n_failures, ready_at, error, .. } = state;
-        StateRow { n_waiting, n_sent, last_sent, n_failures, ready_at, error }
+        let RuleState { n_waiting, n_sent, last_sent, n_failures, ready_at, error, blind, .. } = state;
+        StateRow { n_waiting, n_sent, last_sent, n_failures, ready_at, error, blind }
     }
 }
 
@@ -125,6 +127,9 @@ fn write_row(out: &mut dyn Write, row: &RuleRow) -> std::io::Result<()> {
     if let Some(error) = &state.error {
         let again = state.ready_at.as_deref().map(|at| format!("; next attempt {at}")).unwrap_or_default();
         writeln!(out, "  the last attempt failed: {error}{again}")?;
+    }
+    for blind in &state.blind {
+        writeln!(out, "  sees nothing of {} since {}: {}", blind.url, blind.since, blind.reason)?;
     }
     Ok(())
 }

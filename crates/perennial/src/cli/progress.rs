@@ -10,7 +10,7 @@ use perennial_core::url::canonical::without_scheme;
 use super::Context;
 use super::analyse::print_lost_words;
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{CrawlStatus, ExpectedVisit, VisitCounts};
+use perennial_crawler::{CrawlEvent, CrawlStatus, ExpectedVisit, VisitCounts};
 
 /// The progress line, shown if standard error is a terminal.
 pub(super) struct Progress {
@@ -28,6 +28,19 @@ impl Progress {
             bar.set_style(style);
         }
         Progress { bar }
+    }
+
+    /// Prints an event on a line of its own: above the progress line on a terminal, else with its time.
+    pub(super) fn tell(&self, event: &CrawlEvent) {
+        let time = Clock::real().now().to_rfc3339();
+        let shown = match self.bar.is_hidden() {
+            true => time,
+            false => time.get(11..19).unwrap_or_default().to_owned(),
+        };
+        // The reader may be gone, for example a closed pipe. The crawl goes on.
+        self.bar.suspend(|| {
+            let _ = writeln!(std::io::stderr(), "{}", terminal_safe(&format!("{shown} {event}")));
+        });
     }
 
     pub(super) fn show(&self, status: &CrawlStatus) {
@@ -52,15 +65,15 @@ fn terminal_width() -> usize {
 
 /// The progress of a crawl in one line of at most `width` columns; the least important parts are omitted first.
 fn progress_line(status: &CrawlStatus, now: Timestamp, width: usize) -> String {
-    let VisitCounts { n_visits, n_changed, n_unchanged, n_failed, n_gone, n_redirected } = status.pages;
+    let VisitCounts { n_visits, n_new, n_changed, n_unchanged, n_failed, .. } = status.pages;
     let doing = match &status.awaited {
         Some(awaited) => idle_words(awaited, now),
         None => format!("{} due, {} in flight", status.n_waiting, status.n_active),
     };
     let pages = format!("{n_visits} pages, {} subresources", status.subresources.n_visits);
-    let mut ended = format!("{n_changed} changed, {n_unchanged} same, {n_failed} failed, {n_gone} gone");
-    if n_redirected > 0 {
-        ended.push_str(&format!(", {n_redirected} moved"));
+    let mut ended = format!("{n_new} new, {n_changed} changed, {n_unchanged} same, {n_failed} failed");
+    for (n, what) in rare_endings(&status.pages).into_iter().filter(|(n, _)| *n > 0) {
+        ended.push_str(&format!(", {n} {what}"));
     }
     let bytes = DecimalBytes(status.body_bytes).to_string();
     let mut parts = vec![doing, pages, ended, bytes];
@@ -76,15 +89,20 @@ fn progress_line(status: &CrawlStatus, now: Timestamp, width: usize) -> String {
     shorten(&parts.join(" | "), width).into_owned()
 }
 
-/// As in "idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays)".
+/// Results that many crawls do not have.
+fn rare_endings(counts: &VisitCounts) -> [(u64, &'static str); 4] {
+    let VisitCounts { n_gone, n_missing, n_refused, n_redirected, .. } = *counts;
+    [(n_gone, "gone"), (n_missing, "missing"), (n_refused, "refused"), (n_redirected, "redirected")]
+}
+
+/// As in "idle, next visit at 14:05:30 UTC (example.org/news: last seen 2026-11-17 13:05)".
 fn idle_words(awaited: &ExpectedVisit, now: Timestamp) -> String {
     let text = awaited.at.to_rfc3339();
-    let (day, time) = (text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default());
+    let (day, time) = (text.get(..10).unwrap_or_default(), text.get(11..19).unwrap_or_default());
     let is_today = now.to_rfc3339().starts_with(day);
     let at = if is_today { format!("{time} UTC") } else { format!("{day} {time} UTC") };
     let place = shorten(without_scheme(&awaited.url), MOST_URL);
-    let habit = awaited.habit.as_ref().map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
-    terminal_safe(&format!("idle, next visit at {at} ({place}{habit})")).into_owned()
+    terminal_safe(&format!("idle, next visit at {at} ({place}: {})", awaited.reason)).into_owned()
 }
 
 /// Columns of a URL in the progress line.
@@ -92,15 +110,15 @@ const MOST_URL: usize = 60;
 
 pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::io::Result<()> {
     let words = |endings: &VisitCounts| {
-        let VisitCounts { n_changed, n_unchanged, n_failed, n_gone, n_redirected, .. } = endings;
-        format!(
-            "{n_changed} changed, {n_unchanged} unchanged, {n_failed} failed, {n_gone} gone, {n_redirected} redirected"
-        )
+        let VisitCounts { n_new, n_changed, n_unchanged, n_failed, .. } = endings;
+        let usual = format!("{n_new} new, {n_changed} changed, {n_unchanged} unchanged, {n_failed} failed");
+        let rare = rare_endings(endings).into_iter().filter(|(n, _)| *n > 0);
+        rare.fold(usual, |text, (n, what)| format!("{text}, {n} {what}"))
     };
     writeln!(
         out,
-        "{} visits of pages, {} known: {}",
-        status.pages.n_visits,
+        "{} of pages, {} known: {}",
+        visits(status.pages.n_visits),
         status.n_known,
         words(&status.pages)
     )?;
@@ -116,8 +134,8 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
     if status.subresources.n_visits > 0 {
         writeln!(
             out,
-            "{} visits of subresources and sitemaps: {}",
-            status.subresources.n_visits,
+            "{} of subresources and sitemaps: {}",
+            visits(status.subresources.n_visits),
             words(&status.subresources)
         )?;
     }
@@ -144,13 +162,17 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
     print_hints(out, status)
 }
 
+fn visits(n: u64) -> String {
+    if n == 1 { "1 visit".to_owned() } else { format!("{n} visits") }
+}
+
 /// Prints the commands that show failures, if there are any.
 fn print_hints(out: &mut dyn Write, status: &CrawlStatus) -> std::io::Result<()> {
     let since = status.began.as_ref().map(|began| format!(" --since {began}")).unwrap_or_default();
     let hints = [
         (!status.errors.is_empty(), "--errors", "lists the hosts with errors"),
-        (status.n_failed > 0, "--outcome failed", "the visits that failed"),
-        (status.n_gone > 0, "--outcome gone", "the visits of missing pages"),
+        (status.all.n_failed > 0, "--outcome failed", "the visits that failed"),
+        (status.all.n_missing > 0, "--outcome missing", "dead links"),
     ];
     let hints: Vec<String> = hints
         .into_iter()
@@ -173,19 +195,19 @@ mod tests {
 
     #[test]
     fn an_idle_crawl_shows_the_next_visit() {
-        let habit = Some("14-15h on workdays".to_owned());
+        let reason = "last seen 2026-11-17 13:05".to_owned();
         let url = "https://example.org/news".to_owned();
-        let awaited = ExpectedVisit { at: at("2026-11-17T14:05:00Z"), url, habit };
+        let awaited = ExpectedVisit { at: at("2026-11-17T14:05:00Z"), url, reason };
         let status = CrawlStatus { awaited: Some(awaited), ..CrawlStatus::default() };
         let line = progress_line(&status, at("2026-11-17T13:20:00Z"), 200);
         assert!(
             line.starts_with(
-                "idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays) | "
+                "idle, next visit at 14:05:00 UTC (example.org/news: last seen 2026-11-17 13:05) | "
             ),
             "{line}"
         );
         let line = progress_line(&status, at("2026-11-16T13:20:00Z"), 200);
-        assert!(line.starts_with("idle, next visit at 2026-11-17 14:05 UTC ("), "{line}");
+        assert!(line.starts_with("idle, next visit at 2026-11-17 14:05:00 UTC ("), "{line}");
     }
 
     #[test]
@@ -203,6 +225,6 @@ mod tests {
         }
         assert_eq!(progress_line(&status, at("2026-11-17"), 22), "77 due, 0 in flight");
         let whole = progress_line(&status, at("2026-11-17"), 200);
-        assert!(whole.contains("1234567 pages, 0 subresources") && whole.contains("3 moved"), "{whole}");
+        assert!(whole.contains("1234567 pages, 0 subresources") && whole.contains("3 redirected"), "{whole}");
     }
 }

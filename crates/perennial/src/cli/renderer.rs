@@ -1,7 +1,7 @@
 //! `--renderer`: a page -> its layout by the embedded engine or by a browser.
 
 use perennial_core::page::layout::Layout;
-use perennial_core::page::segment::{BlockTree, SegmentConfig, segment_with_lost_words};
+use perennial_core::page::segment::{Block, BlockTree, SegmentConfig, segment_with_lost_words};
 use perennial_render::chromium::LoadEnd;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{
@@ -115,6 +115,12 @@ fn by_engine(context: &Context, pool: &WorkerPool, page: &LoadedPage<'_>) -> Lay
     if let Some(fallback) = rendered.fallback {
         context.note(format_args!("{fallback}: the blocks are based on the page's tags only"));
     }
+    if rendered.layout.is_unstyled {
+        context.note(format_args!(
+            "{}: almost nothing is visible with the page's styles, so it was read without them",
+            page.url
+        ));
+    }
     rendered.layout
 }
 
@@ -141,11 +147,7 @@ pub(super) fn segment_config(context: &Context, spec: &PageSpec, url: &str) -> a
 }
 
 fn n_words(tree: &BlockTree) -> usize {
-    let texts = tree.leaves().flat_map(|leaf| {
-        let links = leaf.links.iter().map(|link| link.name.as_str());
-        links.chain(leaf.texts.iter().map(|text| text.text.as_str()))
-    });
-    texts.map(perennial_core::page::diff::n_words).sum()
+    tree.leaves().flat_map(Block::words).map(perennial_core::page::diff::n_words).sum()
 }
 
 /// Whether a version has no words and no pictures. If so, prints a hint.

@@ -2,10 +2,11 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::sync::mpsc::channel;
 
 use anyhow::bail;
 use clap::Args;
-use perennial_core::schedule::units::{parse_budget, parse_bytes, parse_span};
+use perennial_core::schedule::units::{parse_budget, parse_bytes, parse_span, write_span};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
@@ -18,8 +19,9 @@ use perennial_archive::settings::Seed;
 use perennial_archive::settings::site::parse_url;
 use perennial_archive::store::Outbox;
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{CrawlEnd, CrawlOptions, crawl};
+use perennial_crawler::{CrawlEnd, CrawlOptions, CrawlStatus, crawl};
 use perennial_engine::admin::AdminAction;
+use perennial_engine::reach::{ReachTarget, check_names};
 use perennial_server::AdminOptions;
 
 const AFTER_HELP: &str = "\
@@ -110,7 +112,7 @@ pub(super) struct Run {
 impl Run {
     /// Follows the sites and crawls until nothing is left, a signal arrives, or a limit is reached.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let options = self.options()?;
+        let mut options = self.options()?;
         if !self.urls.is_empty() {
             self.follow(context)?;
         }
@@ -121,10 +123,22 @@ impl Run {
             let is_admin = self.admin || std::io::stderr().is_terminal();
             serve_beside(archive.clone(), self.listen, is_admin.then(AdminOptions::default))?;
         }
+        for url in &self.urls {
+            // A lookup can take longer than anybody waits for the first line.
+            let target = ReachTarget { url: url.clone(), allow_private: self.allow_private, every: None };
+            check_names(&archive, &[target]).iter().for_each(|problem| context.note(problem));
+        }
         let _listening = signals::listen(context, &options.stop);
         let progress = Progress::new();
-        let status =
-            crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
+        let (sender, events) = channel();
+        options.events = Some(sender);
+        let show = |status: &CrawlStatus| {
+            events.try_iter().for_each(|event| progress.tell(&event));
+            progress.show(status);
+        };
+        let status = crawl(&archive, options, show, |text| progress.warn(context, text));
+        // Notices are sent until the archive is closed.
+        events.try_iter().for_each(|event| progress.tell(&event));
         progress.bar.finish_and_clear();
         let status = status?;
         context.print(&status, |out| print_summary(out, &status))?;
@@ -157,7 +171,27 @@ impl Run {
         }
     }
 
+    /// Pages are ranked once per slot, so a shorter interval needs shorter slots.
+    fn slot(&self) -> Span {
+        match self.interval.filter(|_| self.strategy == Strategy::FixedInterval) {
+            Some(interval) if interval < self.period => {
+                super::context::note(format_args!(
+                    "--interval {} is shorter than --period {}: pages are ranked every {0}",
+                    write_span(interval),
+                    write_span(self.period)
+                ));
+                interval.max(Span::from_secs(1))
+            }
+            _ => self.period,
+        }
+    }
+
     fn options(&self) -> anyhow::Result<CrawlOptions> {
+        if self.interval.is_some() && self.strategy != Strategy::FixedInterval {
+            bail!(
+                "--interval needs --strategy fixed-interval; to visit pages of a site at an interval, use `perennial set SITE --every TIME`"
+            );
+        }
         if self.period <= Span::ZERO {
             bail!("--period 0: write a time above 0, such as 1h");
         }
@@ -177,7 +211,7 @@ impl Run {
             varying_budget: self.varying_budget,
             budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
             bytes_per_day: self.bytes_per_day,
-            slot: self.period,
+            slot: self.slot(),
             interval: self.interval,
             limit: self.limit,
             time_limit: self.time_limit,

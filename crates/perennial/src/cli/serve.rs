@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use serde_json::json;
+use url::Url;
 
 use super::context::note;
 use super::signals::Signals;
 use super::{Context, Exit};
 use perennial_archive::Archive;
 use perennial_server::guard::read_or_make_token;
-use perennial_server::{AdminOptions, Options, listen};
+use perennial_server::{AdminOptions, Options, Origins, listen};
 
 const AFTER_HELP: &str = "\
 Archived pages are at /web/<time>/<url>, their calendar at /web/*/<url>. Archived content has a separate origin, on the second port.
@@ -51,6 +52,18 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
 
+    /// URL of the dashboard as browsers reach it through a proxy, such as https://archive.example
+    #[arg(long, value_name = "URL", requires = "replay_url", value_parser = parse_origin)]
+    url: Option<String>,
+
+    /// URL of archived content as browsers reach it, such as https://archive.example:8443
+    #[arg(long, value_name = "URL", requires = "url", value_parser = parse_origin)]
+    replay_url: Option<String>,
+
+    /// Add the rules in FILE to those that ignore cache busters in URLs
+    #[arg(long, value_name = "FILE")]
+    fuzzy_rules: Option<PathBuf>,
+
     /// Require the bearer token in FILE (created if missing)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -89,8 +102,20 @@ impl Serve {
                 .collect(),
             token,
             public: self.public,
+            proxied: self.proxied()?,
+            fuzzy_rules: self.fuzzy_rules.clone(),
             operate: self.operating()?,
         })
+    }
+
+    fn proxied(&self) -> anyhow::Result<Option<Origins>> {
+        let (Some(main), Some(replay)) = (self.url.clone(), self.replay_url.clone()) else { return Ok(None) };
+        if main == replay {
+            bail!(
+                "--replay-url {replay}: the same as --url; archived content needs a different port or host name"
+            );
+        }
+        Ok(Some(Origins { main, replay }))
     }
 
     fn operating(&self) -> anyhow::Result<Option<AdminOptions>> {
@@ -126,6 +151,14 @@ impl Serve {
             bound.run(signals.next()).await
         })?;
         Ok(Exit::Done)
+    }
+}
+
+fn parse_origin(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    match matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none() {
+        true => Ok(url.origin().ascii_serialization()),
+        false => Err("write a scheme and a host, such as https://archive.example".to_string()),
     }
 }
 

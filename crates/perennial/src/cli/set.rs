@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::pause::perform;
+use super::watch::note_conflicts;
 use super::{Context, Exit};
 use perennial_engine::admin::AdminAction;
 
@@ -12,12 +13,14 @@ Only the given settings change. A running crawl applies them within a few second
 Examples:
   perennial set example.org --weight 2
   perennial set example.org --budget 100/1h --goal balanced
+  perennial set example.org --every 15m --hours 'Mon-Fri 08:00-18:00'
+  perennial set https://example.org/prices --every 5m    one page of a site
   perennial set https://example.org/ --budget ''";
 
-/// Change the weight, budget or goal of a site.
+/// Change the weight, budget, goal or interval of a site, or the interval of a page.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP, override_usage = "perennial set [OPTIONS] <SITE>")]
-#[group(required = true, multiple = true, args = ["weight", "budget", "bytes_per_day", "goal"])]
+#[group(required = true, multiple = true, args = ["weight", "budget", "bytes_per_day", "goal", "every", "hours"])]
 pub(super) struct Set {
     /// URL or host of the site, as in `perennial list`
     #[arg(value_name = "SITE")]
@@ -34,6 +37,12 @@ pub(super) struct Set {
     /// Optimise for balanced, importance, every-page, coherent or count
     #[arg(long, value_name = "GOAL")]
     goal: Option<String>,
+    /// Visit each page at this interval, such as 15m, instead of when a change is expected
+    #[arg(long, value_name = "TIME")]
+    every: Option<String>,
+    /// With --every: only at these hours of the site's time zone, such as 'Mon-Fri 08:00-18:00'
+    #[arg(long, value_name = "HOURS")]
+    hours: Option<String>,
 }
 
 impl Set {
@@ -45,8 +54,12 @@ impl Set {
             "budget" => self.budget.as_deref(),
             "bytes_per_day" => self.bytes_per_day.as_deref(),
             "goal" => self.goal.as_deref(),
+            "every" => self.every.as_deref(),
+            "hours" => self.hours.as_deref(),
             _ => None,
         });
-        perform(context, &action.map_err(anyhow::Error::msg)?, "set")
+        let done = perform(context, &action.map_err(anyhow::Error::msg)?, "set")?;
+        note_conflicts(context)?;
+        Ok(done)
     }
 }

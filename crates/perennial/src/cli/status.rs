@@ -1,11 +1,15 @@
-//! `perennial status`: an archive -> the numbers of its contents.
+//! `perennial status`: an archive -> the numbers of its contents, and the state of its crawl.
+
+use std::path::Path;
 
 use serde::Serialize;
 
+use super::activity::Activity;
 use super::{Context, Exit, context::human_bytes};
+use perennial_archive::CrawlRecord;
 use perennial_archive::store::{ArchiveCounts, TextCounts, Texts};
 
-/// Show what the archive contains: sites, pages, captures, versions, files.
+/// Show what the archive contains, its last and next visits, failures and unsent notices
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  perennial status\n  perennial status --sites 50\n  perennial status --texts --json"
@@ -22,11 +26,31 @@ pub(super) struct Status {
 #[derive(Serialize)]
 struct StatusReport {
     archive: String,
+    /// What the running crawl does; none without one.
+    crawl: Option<RunningCrawl>,
+    #[serde(flatten)]
+    activity: Activity,
     #[serde(flatten)]
     counts: ArchiveCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     texts: Option<TextCounts>,
     sites: Vec<SiteCounts>,
+}
+
+#[derive(Serialize)]
+struct RunningCrawl {
+    began: String,
+    budget: Option<String>,
+    fetching: Vec<String>,
+    n_waiting: u64,
+}
+
+impl RunningCrawl {
+    fn load(root: &Path) -> Option<RunningCrawl> {
+        let CrawlRecord { began, budget, fetching, n_waiting, .. } = CrawlRecord::of_running(root)?;
+        let fetching = fetching.into_iter().map(|fetch| fetch.url).collect();
+        Some(RunningCrawl { began, budget, fetching, n_waiting })
+    }
 }
 
 #[derive(Serialize)]
@@ -49,6 +73,8 @@ impl Status {
         let site = |(host, n_pages, n_captures)| SiteCounts { host, n_pages, n_captures };
         let report = StatusReport {
             archive: snapshot.archive().root().display().to_string(),
+            crawl: RunningCrawl::load(snapshot.archive().root()),
+            activity: Activity::load(&snapshot)?,
             counts: store.counts()?,
             texts,
             sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
@@ -61,6 +87,19 @@ impl Status {
 fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     let counts = &report.counts;
     writeln!(out, "archive   {}", report.archive)?;
+    if let Some(crawl) = &report.crawl {
+        let budget =
+            crawl.budget.as_ref().map_or("no budget".to_owned(), |budget| format!("budget {budget}"));
+        writeln!(
+            out,
+            "crawl     running since {}, {budget}, {} in flight, {} waiting for their hosts",
+            crawl.began,
+            crawl.fetching.len(),
+            crawl.n_waiting
+        )?;
+        crawl.fetching.iter().try_for_each(|url| writeln!(out, "          fetching {url}"))?;
+    }
+    report.activity.print(out)?;
     writeln!(out, "files     {} WARC, {}", counts.n_files, human_bytes(counts.warc_bytes))?;
     writeln!(out, "sites     {}", counts.n_sites)?;
     writeln!(out, "pages     {}, and {} known from links", counts.n_pages, counts.n_pages_linked_only)?;

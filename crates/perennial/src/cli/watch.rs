@@ -1,18 +1,26 @@
 //! `perennial watch`: a page and its receivers -> `[[site]]` and `[[notify]]` in perennial.toml.
 
+use std::io::{self, Write};
+
 use clap::Args;
 use perennial_core::notice::{ChangeCondition, ChangeKind, PageFilter, Wording};
 use perennial_core::page::segment::Selector;
+use perennial_core::schedule::units::write_span;
+use perennial_core::time::{Span, WeeklyHours};
 use perennial_core::url::canonical::without_scheme;
-use perennial_core::url::scope::{Scope, ScopeKind};
 use serde::Serialize;
 use url::Url;
 
 use super::{Context, Exit};
-use perennial_archive::settings::notify::parse_name;
+use perennial_archive::Archive;
+use perennial_archive::lock::is_being_written;
+use perennial_archive::settings::notify::{DEFAULT_FAILURES, parse_name};
 use perennial_archive::settings::site::{parse_selector, parse_url};
-use perennial_archive::settings::{NoticeReceiver, NotifyRule, Seed, put_rule};
+use perennial_archive::settings::times::{parse_every, parse_hours};
+use perennial_archive::settings::{NoticeReceiver, NotifyRule, VisitTimes, put_rule};
 use perennial_engine::admin::AdminAction;
+use perennial_engine::learn::{FollowedSites, conflicts};
+use perennial_engine::reach::{ReachTarget, check_robots};
 
 const AFTER_HELP: &str = "\
 TARGET is webhook:URL (JSON), slack:URL, ntfy:URL, apprise:URL, email:ADDRESS (by the server in [smtp] of perennial.toml), or \
@@ -20,7 +28,7 @@ command:PROGRAM, which receives JSON on standard input. Without --notify the pag
 changes as a feed. The archive is created if missing.
 
 Examples:
-  perennial watch https://example.org/prices --notify ntfy:https://ntfy.example/my-topic
+  perennial watch https://example.org/prices --every 5m --notify ntfy:https://ntfy.example/my-topic
   perennial watch https://example.org/prices --selector '#prices' --notify email:me@example.org
   perennial watch https://example.org/ --notify slack:https://hooks.slack.example/x --min-importance 0.2
   perennial watch https://example.org/jobs --notify 'command:notify-send Jobs' --appears engineer";
@@ -35,6 +43,12 @@ pub(super) struct Watch {
     /// Only changes of the text in the part with this CSS selector
     #[arg(long, value_name = "CSS", value_parser = parse_selector)]
     selector: Option<Selector>,
+    /// Visit the page at this interval, such as 5m [default: that of its site, else 15m]
+    #[arg(long, value_name = "TIME", value_parser = parse_every)]
+    every: Option<Span>,
+    /// Visit it only at these hours of its site's time zone, such as 'Mon-Fri 08:00-18:00'
+    #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
+    hours: Option<WeeklyHours>,
     /// Receiver of the notices; repeatable
     #[arg(long, value_name = "TARGET")]
     notify: Vec<NoticeReceiver>,
@@ -50,6 +64,9 @@ pub(super) struct Watch {
     /// Only this kind: edited, retitled, new, vanished, returned or redirected; repeatable
     #[arg(long, value_name = "KIND")]
     kind: Vec<ChangeKind>,
+    /// Say so after this many visits in a row that show no page or no selected part; 0 for never
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_FAILURES)]
+    failures: u32,
     /// Name of the rule [default: the page without its scheme]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     name: Option<String>,
@@ -67,44 +84,70 @@ fn parse_share(text: &str) -> Result<f64, String> {
 struct WatchReport {
     url: String,
     is_new: bool,
+    /// The interval of its visits.
+    every: Option<String>,
+    hours: Option<String>,
     rules: Vec<String>,
 }
 
 impl Watch {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
-        let path = archive.settings_path();
         let is_new = archive.settings().seeds.of_page(&self.url).is_none();
-        if is_new {
-            let seed = Seed::of_host(self.url.clone());
-            let scope = Scope { kind: ScopeKind::Page, ..seed.scope };
-            let seed = Seed { scope, allow_private: self.allow_private, ..seed };
-            context.perform(&archive, &AdminAction::Follow(vec![seed]))?;
-        }
+        let times = VisitTimes { every: self.every, hours: self.hours.clone() };
+        let act = AdminAction::Watch { url: self.url.clone(), allow_private: self.allow_private, times };
+        context.perform(&archive, &act)?;
         let rules = self.rules();
-        rules.iter().try_for_each(|rule| put_rule(&path, rule))?;
-        let names = rules.iter().map(|rule| rule.name.clone()).collect();
-        let report = WatchReport { url: self.url.to_string(), is_new, rules: names };
+        rules.iter().try_for_each(|rule| put_rule(&archive.settings_path(), rule))?;
+        // Opened again, because the settings have changed.
+        let archive = context.open()?;
+        let every = FollowedSites::load(&archive, &archive.store()?)?.every_of(self.url.as_str());
+        let report = WatchReport {
+            url: self.url.to_string(),
+            is_new,
+            every: every.as_ref().map(|every| write_span(every.interval)),
+            hours: every.and_then(|every| every.hours).map(|hours| hours.to_string()),
+            rules: rules.iter().map(|rule| rule.name.clone()).collect(),
+        };
+        context.print(&report, |out| self.print(context, &archive, &report, &rules, out))?;
+        check_reach(context, &archive, std::slice::from_ref(&self.url), self.allow_private);
+        note_conflicts(context)?;
+        Ok(Exit::Done)
+    }
+
+    fn print(
+        &self,
+        context: &Context,
+        archive: &Archive,
+        report: &WatchReport,
+        rules: &[NotifyRule],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let folder = match context.archive_option() {
             Some(dir) => format!("--archive {} ", dir.display()),
             None => String::new(),
         };
-        context.print(&report, |out| {
-            let followed = if is_new { "follows" } else { "followed already:" };
-            writeln!(out, "{followed} {}", self.url)?;
-            for rule in &rules {
-                writeln!(out, "rule `{}` notifies {}", rule.name, rule.to)?;
-            }
-            match rules.is_empty() {
-                true => writeln!(
-                    out,
-                    "no notification rule: feed readers can use /changes.atom of `perennial {folder}serve`"
-                )?,
-                false => writeln!(out, "try it: perennial {folder}notify test")?,
-            }
-            writeln!(out, "start it: perennial {folder}run")
-        })?;
-        Ok(Exit::Done)
+        let followed = if report.is_new { "follows" } else { "followed already:" };
+        writeln!(out, "{followed} {}", self.url)?;
+        if let Some(every) = &report.every {
+            let hours = report.hours.as_ref().map(|hours| format!(", {hours}")).unwrap_or_default();
+            let hint = if self.every.is_some() { "" } else { "; --every TIME sets another interval" };
+            writeln!(out, "visits it every {every}{hours}{hint}")?;
+        }
+        for rule in rules {
+            writeln!(out, "rule `{}` notifies {}", rule.name, rule.to)?;
+        }
+        match rules.is_empty() {
+            true => writeln!(
+                out,
+                "no notification rule: feed readers can use /changes.atom of `perennial {folder}serve`"
+            )?,
+            false => writeln!(out, "try it: perennial {folder}notify test")?,
+        }
+        match is_being_written(archive.root()) {
+            true => writeln!(out, "the running crawl visits it within seconds"),
+            false => writeln!(out, "start it: perennial {folder}run"),
+        }
     }
 
     /// One rule per receiver.
@@ -124,9 +167,33 @@ impl Watch {
             name: if number == 0 { name.clone() } else { format!("{name} {}", number + 1) },
             to: to.clone(),
             condition: condition.clone(),
+            failures: self.failures,
             link: None,
             token_file: None,
         };
         self.notify.iter().enumerate().map(rule).collect()
     }
+}
+
+/// Checks URLs before a crawl does, and prints what stands in the way.
+pub(super) fn check_reach(context: &Context, archive: &Archive, urls: &[Url], allow_private: bool) {
+    let seeds = &archive.settings().seeds;
+    let target = |url: &Url| ReachTarget {
+        url: url.clone(),
+        allow_private: allow_private || seeds.of_page(url).is_some_and(|seed| seed.allow_private),
+        every: archive.settings().interval_of(url),
+    };
+    let targets: Vec<ReachTarget> = urls.iter().map(target).collect();
+    check_robots(archive, &targets).iter().for_each(|problem| context.note(problem));
+}
+
+/// Prints which intervals the budgets and the pauses between fetches do not allow.
+pub(super) fn note_conflicts(context: &Context) -> anyhow::Result<()> {
+    let archive = context.open()?;
+    let store = archive.store()?;
+    let table = &archive.settings().crawl;
+    let followed = FollowedSites::load(&archive, &store)?;
+    let (budget, delay) = (table.allowance.visits, table.politeness.min_delay);
+    conflicts(&store, &followed, budget, delay)?.iter().for_each(|conflict| context.note(conflict));
+    Ok(())
 }

@@ -52,7 +52,12 @@ fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance
     let (url, config) = (url_of(web, page), ImportanceConfig::default());
     let subresources = |wanted: &str| {
         let body = template::STYLE.as_bytes().to_vec();
-        let style = CapturedResource { status: 200, content_type: "text/css".into(), body };
+        let style = CapturedResource {
+            status: 200,
+            content_type: "text/css".into(),
+            body,
+            ..CapturedResource::default()
+        };
         wanted.ends_with("/style.css").then_some(style)
     };
     let tree = |version: usize| {

@@ -150,6 +150,7 @@ impl<'a> ApplyPlan<'a> {
             block.doc = appearance.doc.unwrap_or(block.doc);
             block.importance = appearance.importance.unwrap_or(block.importance);
             block.role = appearance.role.unwrap_or(block.role);
+            block.is_collapsed = appearance.is_collapsed.unwrap_or(block.is_collapsed);
             block.places = appearance.places.clone().unwrap_or(block.places);
         }
         let home = self.nodes.reference(number);
@@ -162,7 +163,12 @@ impl<'a> ApplyPlan<'a> {
         if let Some(within) = within {
             lists.reorder(within)?;
             lists.put_in(
-                within.inserted.iter().map(|(place, element)| (*place, element)).collect(),
+                within
+                    .inserted
+                    .iter()
+                    .chain(within.regrouped.iter().flat_map(|each| &each.after))
+                    .map(|(place, element)| (*place, element))
+                    .collect(),
                 &self.arriving(reference),
             );
             lists.respell(within)?;
@@ -243,6 +249,11 @@ impl ElementLists {
             *self.at(update.before.kind(), update.index)? = update.after.clone();
         }
         for (place, element) in within.iter().flat_map(|within| &within.deleted) {
+            gone[element.kind() as usize].push(*place);
+        }
+        for (place, element) in
+            within.iter().flat_map(|within| &within.regrouped).flat_map(|each| &each.before)
+        {
             gone[element.kind() as usize].push(*place);
         }
         for moved in moved_out {

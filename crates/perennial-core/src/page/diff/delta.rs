@@ -8,6 +8,7 @@ use crate::page::layout::Rect;
 use crate::page::segment::{
     Block, BlockRef, BlockRole, BlockTree, ElementPositions, Image, Link, NodeId, Text,
 };
+use crate::text::typography::without_typography;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs)]
@@ -147,6 +148,47 @@ pub struct Update {
     pub index: u32,
     pub before: Element,
     pub after: Element,
+    /// Of a text with links: its word distance outside their names, which the published forms of importance count.
+    pub distance_outside_links: Option<f32>,
+}
+
+/// Paragraphs that were merged or split: the same words in a different number of texts, perhaps edited.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Regrouping {
+    /// The texts before, with their indexes.
+    pub before: Vec<(u32, Element)>,
+    /// The texts after, with their indexes.
+    pub after: Vec<(u32, Element)>,
+    /// All words of the texts before and after.
+    joined: [Element; 2],
+}
+
+impl Regrouping {
+    pub fn new(before: Vec<(u32, Element)>, after: Vec<(u32, Element)>) -> Regrouping {
+        let join = |texts: &[(u32, Element)]| {
+            let texts: Vec<&str> = texts.iter().map(|(_, element)| element.text()).collect();
+            Element::Text(Text::new(texts.join(" ")))
+        };
+        let joined = [join(&before), join(&after)];
+        Regrouping { before, after, joined }
+    }
+
+    /// Whether words changed too.
+    pub fn is_edited(&self) -> bool {
+        let [before, after] = &self.joined;
+        without_typography(before.text()) != without_typography(after.text())
+    }
+}
+
+/// Links of a block whose names are part of a text that changed too. Their words count once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LinksInTexts {
+    /// Indexes of inserted links after.
+    pub inserted: Vec<u32>,
+    /// Indexes of deleted links before.
+    pub deleted: Vec<u32>,
+    /// Indexes of updated links before.
+    pub updated: Vec<u32>,
 }
 
 /// The changes within a block that exists in both versions.
@@ -174,6 +216,10 @@ pub struct BlockDelta {
     pub again: Vec<u32>,
     /// Indexes of deleted links whose target is still linked from the page after.
     pub still: Vec<u32>,
+    /// Links whose words are counted with the change of a text.
+    pub in_texts: LinksInTexts,
+    /// Merged and split paragraphs.
+    pub regrouped: Vec<Regrouping>,
     /// Changed orders, which a reader does not notice: for each kind, the old ranks of the remaining elements in their
     /// new order.
     pub reordered: Vec<(ElementKind, Vec<u32>)>,
@@ -186,6 +232,7 @@ impl BlockDelta {
     /// Whether a reader sees a change.
     pub fn has_operations(&self) -> bool {
         !(self.inserted.is_empty() && self.deleted.is_empty() && self.updated.is_empty())
+            || self.regrouped.iter().any(Regrouping::is_edited)
     }
 }
 
@@ -204,6 +251,8 @@ pub struct ElementMove {
     pub importance: f32,
     /// The element as it is after.
     pub element: Element,
+    /// Whether it is a link whose name is part of a text that moved too.
+    pub is_in_text: bool,
 }
 
 /// A change of the block tree itself.
@@ -237,6 +286,8 @@ pub struct Appearance {
     pub importance: Option<f32>,
     /// Role, when it changed.
     pub role: Option<BlockRole>,
+    /// Whether it is one click away, when that changed.
+    pub is_collapsed: Option<bool>,
     /// Positions of links and images among the texts, when they changed.
     pub places: Option<ElementPositions>,
 }
@@ -255,6 +306,10 @@ pub struct Delta {
     pub length: f32,
     /// Whether both versions contain the same words in the same order.
     pub has_same_words: bool,
+    /// Words of the longer version; 0 in a delta of an earlier release.
+    pub n_page_words: u32,
+    /// Words that only one version contains, in any order.
+    pub n_other_words: u32,
     /// Inserted, deleted and moved blocks.
     pub structure: Vec<BlockOperation>,
     /// Inserted or deleted wrappers, and moved blocks that leave the reading order unchanged. A reader does not notice
@@ -302,6 +357,10 @@ pub struct Operation<'a> {
     pub role: Option<BlockRole>,
     /// Whether it inserts or deletes a link to a page that is linked before and after anyway.
     pub is_repeated: bool,
+    /// Whether it concerns a link whose name is part of a text with an operation of its own.
+    pub is_in_text: bool,
+    /// Of an updated text with links: its word distance outside their names.
+    pub distance_outside_links: Option<f32>,
 }
 
 impl<'a> Operation<'a> {
@@ -318,10 +377,45 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// The number of elements of its kind that stayed before an inserted or deleted element of a block. A deletion and
+    /// an insertion with the same number replace one element with another.
+    pub fn place(&self) -> Option<usize> {
+        let (block, element) = (self.within?, self.element()?);
+        let changed = match self.kind {
+            OperationKind::Insert => &block.inserted,
+            OperationKind::Delete => &block.deleted,
+            OperationKind::Update | OperationKind::Move => return None,
+        };
+        if block.inserted.len() + block.deleted.len() > MAX_REPLACEMENTS {
+            return None;
+        }
+        let found = places(changed, element.kind()).find(|(_, other)| std::ptr::eq(*other, element));
+        found.map(|(place, _)| place)
+    }
+
+    /// The element that an inserted one replaces, or that replaces a deleted one.
+    pub fn counterpart(&self) -> Option<&'a Element> {
+        let (block, element, place) = (self.within?, self.element()?, self.place()?);
+        let others = match self.kind {
+            OperationKind::Insert => &block.deleted,
+            _ => &block.inserted,
+        };
+        places(others, element.kind()).find(|(other, _)| *other == place).map(|(_, other)| other)
+    }
+
     /// `link`, `image`, `text` or `block`.
     pub fn subject_name(&self) -> &'static str {
         self.element_kind().map_or("block", ElementKind::name)
     }
+}
+
+/// In a block with more insertions and deletions, replacements are not searched.
+const MAX_REPLACEMENTS: usize = 300;
+
+/// The inserted or deleted elements of a kind, each with the number of elements that stayed before it.
+fn places(changed: &[(u32, Element)], kind: ElementKind) -> impl Iterator<Item = (usize, &Element)> {
+    let alike = changed.iter().filter(move |(_, element)| element.kind() == kind).enumerate();
+    alike.map(|(n_before, (index, element))| ((*index as usize).saturating_sub(n_before), element))
 }
 
 impl Default for Delta {
@@ -334,6 +428,8 @@ impl Default for Delta {
             to: String::new(),
             length: 1.0,
             has_same_words: false,
+            n_page_words: 0,
+            n_other_words: 0,
             structure: Vec::new(),
             nested: Vec::new(),
             blocks: Vec::new(),
@@ -396,11 +492,13 @@ fn block_operation(operation: &BlockOperation) -> Operation<'_> {
         importance,
         role,
         is_repeated: false,
+        is_in_text: false,
+        distance_outside_links: None,
     }
 }
 
 fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> {
-    let operation = move |kind, before, after, is_repeated| Operation {
+    let operation = move |kind, before, after| Operation {
         kind,
         subject: Subject::Element { before, after },
         block_before: Some(block.before.0.as_slice()),
@@ -408,21 +506,33 @@ fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> 
         within: Some(block),
         importance: block.importance,
         role: Some(block.role),
-        is_repeated,
+        is_repeated: false,
+        is_in_text: false,
+        distance_outside_links: None,
     };
-    let is_link = |element: &Element| element.kind() == ElementKind::Link;
-    let inserted = block.inserted.iter().map(move |(place, e)| {
-        let is_repeated = is_link(e) && block.again.binary_search(place).is_ok();
-        operation(OperationKind::Insert, None, Some(e), is_repeated)
+    let is_listed = |links: &[u32], element: &Element, place: &u32| {
+        element.kind() == ElementKind::Link && links.binary_search(place).is_ok()
+    };
+    let inserted = block.inserted.iter().map(move |(place, e)| Operation {
+        is_repeated: is_listed(&block.again, e, place),
+        is_in_text: is_listed(&block.in_texts.inserted, e, place),
+        ..operation(OperationKind::Insert, None, Some(e))
     });
-    let deleted = block.deleted.iter().map(move |(place, e)| {
-        let is_repeated = is_link(e) && block.still.binary_search(place).is_ok();
-        operation(OperationKind::Delete, Some(e), None, is_repeated)
+    let deleted = block.deleted.iter().map(move |(place, e)| Operation {
+        is_repeated: is_listed(&block.still, e, place),
+        is_in_text: is_listed(&block.in_texts.deleted, e, place),
+        ..operation(OperationKind::Delete, Some(e), None)
     });
-    let updated = block.updated.iter().map(move |update| {
-        operation(OperationKind::Update, Some(&update.before), Some(&update.after), false)
+    let updated = block.updated.iter().map(move |update| Operation {
+        is_in_text: is_listed(&block.in_texts.updated, &update.before, &update.index),
+        distance_outside_links: update.distance_outside_links,
+        ..operation(OperationKind::Update, Some(&update.before), Some(&update.after))
     });
-    inserted.chain(deleted).chain(updated)
+    let regrouped = block.regrouped.iter().filter(|regrouping| regrouping.is_edited());
+    let regrouped = regrouped.map(move |Regrouping { joined: [before, after], .. }| {
+        operation(OperationKind::Update, Some(before), Some(after))
+    });
+    inserted.chain(deleted).chain(updated).chain(regrouped)
 }
 
 fn element_move(moved: &ElementMove) -> Operation<'_> {
@@ -435,5 +545,7 @@ fn element_move(moved: &ElementMove) -> Operation<'_> {
         importance: moved.importance,
         role: None,
         is_repeated: false,
+        is_in_text: moved.is_in_text,
+        distance_outside_links: None,
     }
 }

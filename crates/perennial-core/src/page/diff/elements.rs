@@ -5,15 +5,21 @@
 //! remaining elements of a block are paired by name, by URL, or by common words and characters (`similar`). Unpaired
 //! elements were inserted or deleted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use url::Url;
 
 use super::matching::Matching;
+use super::regroup::{Regrouped, find_regrouped};
 use super::similar::{UnmatchedElement, pair_similar};
 use super::structure::longest_increasing;
 use super::tree::DiffTree;
-use super::words::n_words;
-use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, Update};
-use crate::page::segment::{Block, NodeId};
+use super::words::{hash, n_words, word_distance};
+use super::{
+    BlockDelta, Delta, Element, ElementKind, ElementMove, LinksInTexts, Regrouping, Typography, Update,
+};
+use crate::page::segment::{Block, BlockRef, NodeId, item_key, names_article};
+use crate::text::typography::without_typography;
 
 /// Moved elements by block number and kind, with their indexes.
 #[derive(Default)]
@@ -28,6 +34,8 @@ struct ListMatch {
     /// Before and after, in the order after.
     unmoved: Vec<(u32, u32)>,
     updated: Vec<(u32, u32)>,
+    /// Merged and split texts, before and after.
+    regrouped: Vec<(Vec<u32>, Vec<u32>)>,
     rest_before: Vec<u32>,
     rest_after: Vec<u32>,
 }
@@ -64,6 +72,7 @@ pub(super) fn find_changes(
     before: &DiffTree,
     after: &DiffTree,
     matching: &Matching,
+    typography: Typography,
     delta: &mut Delta,
 ) -> ElementMatches {
     let (mut entries, same_leaves) = entries(before, after, matching);
@@ -79,6 +88,9 @@ pub(super) fn find_changes(
     for entry in &mut entries {
         let (Some(b), Some(a)) = (entry.before, entry.after) else { continue };
         let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
+        for kind in ElementKind::ALL.into_iter().filter(|_| typography == Typography::Ignored) {
+            match_apart_from_typography(was, is, kind, &mut entry.lists[kind as usize]);
+        }
         find_updates(was, is, &mut entry.lists);
         let moved_in = n_moved_in.get(&a).copied().unwrap_or_default();
         if let Some(mut block) = block_delta(was, is, &entry.lists, moved_in) {
@@ -105,6 +117,25 @@ pub(super) fn add_moves(
     for (pair, has_moved) in moves.iter().zip(has_moved) {
         let Some(moved) = element_move(before, after, pair) else { continue };
         if *has_moved { delta.moves.push(moved) } else { delta.shifted.push(moved) }
+    }
+    mark_links_in_moved_texts(after, &mut delta.moves);
+}
+
+/// Marks the links whose names are part of a text that moved too.
+fn mark_links_in_moved_texts(after: &DiffTree, moves: &mut [ElementMove]) {
+    let texts: HashSet<(BlockRef, u32)> = moves
+        .iter()
+        .filter(|moved| moved.element.kind() == ElementKind::Text)
+        .map(|moved| (moved.to.clone(), moved.to_index))
+        .collect();
+    if texts.is_empty() {
+        return;
+    }
+    let blocks: HashMap<BlockRef, &Block> =
+        (1..after.len()).filter_map(|n| Some((after.reference(n), after.all[n].block?))).collect();
+    for moved in moves.iter_mut().filter(|moved| moved.element.kind() == ElementKind::Link) {
+        let text = blocks.get(&moved.to).and_then(|block| block.text_around_link(moved.to_index));
+        moved.is_in_text = text.is_some_and(|text| texts.contains(&(moved.to.clone(), text)));
     }
 }
 
@@ -263,6 +294,7 @@ fn element_move(before: &DiffTree, after: &DiffTree, pair: &ElementPair) -> Opti
         to_index,
         importance: is.importance,
         element: element_at(is, kind, to_index),
+        is_in_text: false,
     })
 }
 
@@ -277,22 +309,80 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
         if list.rest_before.is_empty() || list.rest_after.is_empty() {
             continue;
         }
-        let kept = pairs_in_order(list);
-        let open = |text, place| UnmatchedElement { text, place };
-        let open_before: Vec<UnmatchedElement> = list
-            .rest_before
-            .iter()
-            .map(|&i| open(text_at(was, kind, i), kept.partition_point(|pair| pair.0 < i)))
-            .collect();
-        let open_after: Vec<UnmatchedElement> = list
-            .rest_after
-            .iter()
-            .map(|&j| open(text_at(is, kind, j), kept.partition_point(|pair| pair.1 < j)))
-            .collect();
+        if kind == ElementKind::Text {
+            let (before, after) = unmatched(was, is, kind, list);
+            accept_regrouped(list, find_regrouped(&before, &after));
+        }
+        let (open_before, open_after) = unmatched(was, is, kind, list);
         let pairs = pair_similar(&open_before, &open_after);
         let pairs = pairs.into_iter().map(|(i, j)| (list.rest_before[i], list.rest_after[j])).collect();
         accept_updates(list, pairs);
     }
+}
+
+/// The elements without a partner, in order.
+fn unmatched<'b>(
+    was: &'b Block,
+    is: &'b Block,
+    kind: ElementKind,
+    list: &ListMatch,
+) -> (Vec<UnmatchedElement<'b>>, Vec<UnmatchedElement<'b>>) {
+    let kept = pairs_in_order(list);
+    let open = |block: &'b Block, index: u32, place: usize| UnmatchedElement {
+        text: text_at(block, kind, index),
+        place,
+        story: story_at(block, kind, index),
+    };
+    let before = list.rest_before.iter().map(|&i| open(was, i, kept.partition_point(|pair| pair.0 < i)));
+    let after = list.rest_after.iter().map(|&j| open(is, j, kept.partition_point(|pair| pair.1 < j)));
+    (before.collect(), after.collect())
+}
+
+/// A hash of the article to which an element leads: a link, or a text that mainly consists of one.
+fn story_at(block: &Block, kind: ElementKind, index: u32) -> Option<u32> {
+    let link = match kind {
+        ElementKind::Link => index as usize,
+        ElementKind::Image => return None,
+        ElementKind::Text => {
+            let n_bytes = block.texts[index as usize].text.len() as u32;
+            block.places.links.iter().position(|place| place.text == index && 2 * place.n_bytes >= n_bytes)?
+        }
+    };
+    let key = item_key(&Url::parse(&block.links.get(link)?.url).ok()?);
+    names_article(&key).then(|| hash(&key))
+}
+
+/// Elements that differ only in typography are unchanged.
+fn match_apart_from_typography(was: &Block, is: &Block, kind: ElementKind, list: &mut ListMatch) {
+    if list.rest_before.is_empty() || list.rest_after.is_empty() {
+        return;
+    }
+    let key = |block, index| (without_typography(text_at(block, kind, index)), url_at(block, kind, index));
+    let mut places: HashMap<(String, &str), Vec<u32>> = HashMap::new();
+    for &i in list.rest_before.iter().rev() {
+        places.entry(key(was, i)).or_default().push(i);
+    }
+    let found =
+        list.rest_after.iter().filter_map(|&j| Some((places.get_mut(&key(is, j)).and_then(Vec::pop)?, j)));
+    let pairs: Vec<(u32, u32)> = found.collect();
+    if !pairs.is_empty() {
+        take_pairs(list, pairs.clone());
+        list.unmoved.extend(pairs);
+        list.unmoved.sort_unstable_by_key(|pair| pair.1);
+    }
+}
+
+fn accept_regrouped(list: &mut ListMatch, found: Vec<Regrouped>) {
+    let of = |all: &[u32], range: std::ops::Range<usize>| all[range].to_vec();
+    for (before, after) in found {
+        list.regrouped.push((of(&list.rest_before, before), of(&list.rest_after, after)));
+    }
+    let gone = |side: fn(&(Vec<u32>, Vec<u32>)) -> &Vec<u32>| -> HashSet<u32> {
+        list.regrouped.iter().flat_map(side).copied().collect()
+    };
+    let (before, after) = (gone(|pair| &pair.0), gone(|pair| &pair.1));
+    list.rest_before.retain(|i| !before.contains(i));
+    list.rest_after.retain(|j| !after.contains(j));
 }
 
 /// The longest run of matched elements whose order is unchanged. The others are located relative to it.
@@ -325,12 +415,18 @@ fn pair_by_key<'a>(
     accept_updates(list, pairs);
 }
 
-fn accept_updates(list: &mut ListMatch, mut pairs: Vec<(u32, u32)>) {
+fn accept_updates(list: &mut ListMatch, pairs: Vec<(u32, u32)>) {
+    let mut pairs = take_pairs(list, pairs);
+    list.updated.append(&mut pairs);
+}
+
+/// Removes pairs from the unmatched elements and returns them in their order after.
+fn take_pairs(list: &mut ListMatch, mut pairs: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     pairs.sort_unstable();
     list.rest_before.retain(|i| pairs.binary_search_by_key(i, |pair| pair.0).is_err());
     pairs.sort_unstable_by_key(|pair| pair.1);
     list.rest_after.retain(|j| pairs.binary_search_by_key(j, |pair| pair.1).is_err());
-    list.updated.append(&mut pairs);
+    pairs
 }
 
 /// The delta of a pair of blocks. `None` if nothing changed.
@@ -345,21 +441,70 @@ fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 
             index: i,
             before: element_at(was, kind, i),
             after: element_at(is, kind, j),
+            distance_outside_links: distance_outside_links(was, is, kind, i, j),
+        }));
+        block.regrouped.extend(list.regrouped.iter().map(|(before, after)| {
+            let elements =
+                |block, all: &[u32]| all.iter().map(|&n| (n, element_at(block, kind, n))).collect();
+            Regrouping::new(elements(was, before), elements(is, after))
         }));
         let respelled = list.unmoved.iter().filter(|&&(i, j)| has_different_spelling(was, is, kind, i, j));
         block.respelled.extend(respelled.map(|&(_, j)| (j, element_at(is, kind, j))));
         block.reordered.extend(order_after(list).map(|order| (kind, order)));
     }
-    let quiet = block.respelled.is_empty() && block.reordered.is_empty() && moved_in == [0; 3];
+    let quiet = block.regrouped.is_empty()
+        && block.respelled.is_empty()
+        && block.reordered.is_empty()
+        && moved_in == [0; 3];
     if quiet && !block.has_operations() {
         return None;
     }
     for kind in ElementKind::ALL {
-        let n_inserted = lists[kind as usize].rest_after.len() as u32;
+        let list = &lists[kind as usize];
+        let n_inserted = (list.rest_after.len() + list.regrouped.len()) as u32;
         block.n_elements[kind as usize] = n_elements(was, kind) as u32 + n_inserted + moved_in[kind as usize];
     }
     block.n_words = n_block_words(was);
+    block.in_texts = links_in_texts(was, is, lists);
     Some(block)
+}
+
+/// The word distance of an updated text outside the names of its links. `None` without such links.
+fn distance_outside_links(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> Option<f32> {
+    let has_link = |block: &Block, text: u32| {
+        block.places.links.iter().any(|place| place.text == text && place.n_bytes > 0)
+    };
+    if kind != ElementKind::Text || !(has_link(was, i) || has_link(is, j)) {
+        return None;
+    }
+    let outside = |block: &Block, text: u32| {
+        block.words_outside_links(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    Some(word_distance(&outside(was, i), &outside(is, j)) as f32)
+}
+
+/// The changed links whose names are part of a changed text.
+fn links_in_texts(was: &Block, is: &Block, lists: &[ListMatch; 3]) -> LinksInTexts {
+    let (links, texts) = (&lists[ElementKind::Link as usize], &lists[ElementKind::Text as usize]);
+    let is_in = |block: &Block, link: u32, changed: &HashSet<u32>| {
+        block.text_around_link(link).is_some_and(|text| changed.contains(&text))
+    };
+    let before: HashSet<u32> =
+        texts.rest_before.iter().copied().chain(texts.updated.iter().map(|pair| pair.0)).collect();
+    let after: HashSet<u32> =
+        texts.rest_after.iter().copied().chain(texts.updated.iter().map(|pair| pair.1)).collect();
+    let is_renamed = |&(i, j): &(u32, u32)| was.links[i as usize].name != is.links[j as usize].name;
+    let updated = links.updated.iter().filter(|pair| is_renamed(pair));
+    let mut updated: Vec<u32> = updated
+        .filter(|&&(i, j)| is_in(was, i, &before) && is_in(is, j, &after))
+        .map(|pair| pair.0)
+        .collect();
+    updated.sort_unstable();
+    LinksInTexts {
+        inserted: links.rest_after.iter().copied().filter(|&j| is_in(is, j, &after)).collect(),
+        deleted: links.rest_before.iter().copied().filter(|&i| is_in(was, i, &before)).collect(),
+        updated,
+    }
 }
 
 fn has_different_spelling(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> bool {
@@ -380,8 +525,6 @@ fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
 }
 
 pub(super) fn n_block_words(block: &Block) -> u32 {
-    let links = block.links.iter().map(|link| n_words(&link.name));
     let images = block.images.iter().map(|image| n_words(&image.name));
-    let texts = block.texts.iter().map(|text| n_words(&text.text));
-    links.chain(images).chain(texts).sum::<usize>() as u32
+    block.words().map(n_words).chain(images).sum::<usize>() as u32
 }

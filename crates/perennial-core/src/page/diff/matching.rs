@@ -86,6 +86,7 @@ fn pair_subtrees(before: &DiffTree, after: &DiffTree, b: usize, a: usize, matchi
 
 fn match_same_id(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     let mut candidates: HashMap<NodeId, Vec<usize>> = HashMap::new();
+    // Candidates are taken from the end, so the reverse order pairs equal blocks in document order.
     for b in (1..before.len()).rev() {
         if let Some(block) = before.all[b].block.filter(|block| !is_empty_leaf(block)) {
             candidates.entry(block.id).or_default().push(b);
@@ -97,6 +98,7 @@ fn match_same_id(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
             continue;
         }
         let Some(same) = candidates.get_mut(&block.id) else { continue };
+        // A pair with an already paired descendant would break that pair.
         while let Some(b) = same.pop() {
             if all_free(before, after, b, a, matching) {
                 pair_subtrees(before, after, b, a, matching);

@@ -14,18 +14,22 @@
 //! | `matching` | two trees -> pairs of matching blocks |
 //! | `elements` | matched blocks -> operations on their links, images and texts |
 //! | `similar`, `words` | elements without a partner -> edited ones, by their distance in words |
+//! | `align` | two texts -> the words that both have, in order |
+//! | `regroup` | texts without a partner -> merged and split paragraphs |
 //! | `order`, `structure` | matched blocks -> moves; inserted and deleted blocks, changed boxes |
 //! | `items` | two lists -> inserted, removed and rewritten headlines |
 //! | `totals` | two trees -> the totals that importance needs |
 //! | `delta`, `videlta` | all changes between two trees; the same as Vi-Delta |
 //! | `apply` | the version before and a delta -> the version after |
 
+mod align;
 mod apply;
 mod delta;
 mod elements;
 mod items;
 mod matching;
 mod order;
+mod regroup;
 mod similar;
 mod structure;
 mod totals;
@@ -33,10 +37,11 @@ mod tree;
 mod videlta;
 mod words;
 
+pub use align::{Word, WordRun, align, split_words};
 pub use apply::ApplyError;
 pub use delta::{
-    Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove, Operation,
-    OperationKind, Subject, Update,
+    Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove, LinksInTexts,
+    Operation, OperationKind, Regrouping, Subject, Update,
 };
 pub use items::{ItemChange, ItemChangeKind, ItemDelta};
 pub use words::{n_words, word_distance, word_hashes};
@@ -44,8 +49,21 @@ pub use words::{n_words, word_distance, word_hashes};
 pub use crate::page::segment::BlockRef;
 use crate::page::segment::BlockTree;
 
+/// Whether quotes, dashes, spaces, case and Unicode forms are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Typography {
+    #[default]
+    Ignored,
+    Compared,
+}
+
 /// Compares two versions of a page.
 pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
+    diff_with(before, after, Typography::Ignored)
+}
+
+/// Like [`diff`], with or without changes of typography.
+pub fn diff_with(before: &BlockTree, after: &BlockTree, typography: Typography) -> Delta {
     let mut delta = Delta {
         url: after.url.clone(),
         engine: after.engine.clone(),
@@ -59,7 +77,7 @@ pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
     }
     let list = after.list.as_ref();
     delta.items = items::compare_items(before.list.as_ref(), list);
-    find_operations(before, after, &mut delta);
+    find_operations(before, after, typography, &mut delta);
     if delta.items.is_none() && !delta.is_empty() {
         delta.items = items::same_items(list);
     }
@@ -69,10 +87,10 @@ pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
     delta
 }
 
-fn find_operations(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
+fn find_operations(before: &BlockTree, after: &BlockTree, typography: Typography, delta: &mut Delta) {
     let (before, after) = (tree::DiffTree::new(before), tree::DiffTree::new(after));
     let matching = matching::match_blocks(&before, &after);
-    let found = elements::find_changes(&before, &after, &matching, delta);
+    let found = elements::find_changes(&before, &after, &matching, typography, delta);
     structure::find_structure(&before, &after, &matching, &found.moved, delta);
     let relocated = structure::find_relocated(&before, &after, &matching);
     if !(relocated.is_empty() && found.moves.is_empty()) {

@@ -98,28 +98,29 @@ impl ReadingOrder {
     fn add(&mut self, leaf: usize, block: &Block) -> [Vec<u32>; 3] {
         let mut ranks = [block.links.len(), block.images.len(), block.texts.len()].map(|n| vec![u32::MAX; n]);
         for piece in block.pieces() {
-            let (kind, number, words, is_text) = match piece {
-                LeafPiece::Link(number) => {
-                    (ElementKind::Link, number, &block.links[number as usize].name, true)
-                }
-                LeafPiece::Image(number) => {
-                    (ElementKind::Image, number, &block.images[number as usize].name, false)
-                }
-                LeafPiece::Text(number, _) => {
-                    (ElementKind::Text, number, &block.texts[number as usize].text, true)
-                }
+            let (kind, number) = match piece {
+                LeafPiece::Link(number) | LeafPiece::LinkInText(number) => (ElementKind::Link, number),
+                LeafPiece::Image(number) => (ElementKind::Image, number),
+                LeafPiece::Text(number, _) => (ElementKind::Text, number),
+            };
+            let words = match kind {
+                ElementKind::Link => &block.links[number as usize].name,
+                ElementKind::Image => &block.images[number as usize].name,
+                ElementKind::Text => &block.texts[number as usize].text,
             };
             // A text that contains a link is split into several pieces. Its rank is that of the first.
             let place = &mut ranks[kind as usize][number as usize];
             if *place == u32::MAX {
                 *place = self.all.len() as u32;
-                let has_words = is_text && words.contains(char::is_alphanumeric);
-                let weight = 1 + if has_words { n_words(words) as u64 } else { 0 };
+                let has_words = kind != ElementKind::Image && words.contains(char::is_alphanumeric);
+                // The words of a link in a text weigh with the text.
+                let is_weighed = has_words && !matches!(piece, LeafPiece::LinkInText(_));
+                let weight = 1 + if is_weighed { n_words(words) as u64 } else { 0 };
                 self.all.push(ReadElement {
                     leaf,
                     words: hash(words),
                     weight,
-                    is_seen: has_words || !is_text,
+                    is_seen: has_words || kind == ElementKind::Image,
                 });
             }
         }

@@ -38,6 +38,8 @@ pub(super) struct UnmatchedElement<'a> {
     pub(super) text: &'a str,
     /// Number of unchanged elements before it. Equal numbers in both versions mean the same position.
     pub(super) place: usize,
+    /// A hash of the URL, if it is the headline of an article. Two articles are never one edited element.
+    pub(super) story: Option<u32>,
 }
 
 type Pairs = Vec<(usize, usize)>;
@@ -89,9 +91,9 @@ fn pair_numbered(
     taken: &mut (Vec<bool>, Vec<bool>),
 ) -> Pairs {
     let key = |open: &UnmatchedElement| {
-        Some((without_numbers(open.text, at_place)?, if at_place { open.place } else { 0 }))
+        Some((without_numbers(open.text, at_place)?, if at_place { open.place } else { 0 }, open.story))
     };
-    let mut places: HashMap<(String, usize), Vec<usize>> = HashMap::new();
+    let mut places: HashMap<(String, usize, Option<u32>), Vec<usize>> = HashMap::new();
     for (i, open) in before.iter().enumerate().rev().filter(|(i, _)| !taken.0[*i]) {
         if let Some(key) = key(open) {
             places.entry(key).or_default().push(i);
@@ -133,6 +135,7 @@ fn without_numbers(text: &str, without_words: bool) -> Option<String> {
 /// A text prepared for comparison; characters are kept for short texts only.
 struct ComparedText {
     place: usize,
+    story: Option<u32>,
     words: Vec<u32>,
     /// Character pairs, sorted.
     pairs: Vec<u32>,
@@ -152,7 +155,7 @@ impl ComparedText {
         if letters.len() > MAX_SHORT {
             letters.clear();
         }
-        ComparedText { place: open.place, words, pairs, letters }
+        ComparedText { place: open.place, story: open.story, words, pairs, letters }
     }
 
     /// The features by which a text is found: its words, and its character pairs if it is short. Hash collisions are
@@ -210,6 +213,9 @@ fn with_the_same_features(before: &[ComparedText], after: &[ComparedText]) -> Pa
 
 /// The distance of two texts. `None` if they are too different to be one text.
 fn distance(before: &ComparedText, after: &ComparedText) -> Option<f64> {
+    if before.story.zip(after.story).is_some_and(|(before, after)| before != after) {
+        return None;
+    }
     let by_words = bag_distance(&before.words, &after.words);
     if by_words <= UPDATED {
         return Some(by_words);
@@ -255,7 +261,11 @@ mod tests {
 
     fn pair_at(before: &[&str], places_before: &[usize], after: &[&str], places_after: &[usize]) -> Pairs {
         fn open<'a>(texts: &[&'a str], places: &[usize]) -> Vec<UnmatchedElement<'a>> {
-            texts.iter().zip(places).map(|(text, place)| UnmatchedElement { text, place: *place }).collect()
+            texts
+                .iter()
+                .zip(places)
+                .map(|(text, place)| UnmatchedElement { text, place: *place, story: None })
+                .collect()
         }
         let mut pairs = pair_similar(&open(before, places_before), &open(after, places_after));
         pairs.sort_unstable();
@@ -267,6 +277,14 @@ mod tests {
         let before = ["Comments (12)", "Release 9.1.0", "About us"];
         let after = ["Imprint", "Release 9.2.0", "Comments (13)"];
         assert_eq!(pair(&before, &after), [(0, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn two_stories_are_never_one_edit() {
+        let open = |text, story| [UnmatchedElement { text, place: 0, story: Some(story) }];
+        let (one, other) = (open("Announcing Rust 1.67.0", 1), open("Announcing Rust 1.67.1", 2));
+        assert_eq!(pair_similar(&one, &other), []);
+        assert_eq!(pair_similar(&one, &open("Announcing Rust 1.67.1", 1)), [(0, 0)]);
     }
 
     #[test]

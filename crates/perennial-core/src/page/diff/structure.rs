@@ -70,6 +70,7 @@ pub(super) fn shallow(block: &Block) -> Block {
         doc: block.doc,
         importance: block.importance,
         role: block.role,
+        is_collapsed: block.is_collapsed,
         places: block.places.clone(),
         ..Block::default()
     }
@@ -90,12 +91,14 @@ fn appearance(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> Option
         doc: (was.doc != is.doc).then_some(is.doc),
         importance,
         role: (was.role != is.role).then_some(is.role),
+        is_collapsed: (was.is_collapsed != is.is_collapsed).then_some(is.is_collapsed),
         places: (was.places != is.places).then(|| is.places.clone()),
     };
     let changed = appearance.rect.is_some()
         || appearance.doc.is_some()
         || appearance.importance.is_some()
         || appearance.role.is_some()
+        || appearance.is_collapsed.is_some()
         || appearance.places.is_some();
     changed.then(|| Appearance { block: after.reference(a), ..appearance })
 }

@@ -347,7 +347,11 @@ fn any_leaf() -> impl Strategy<Value = Block> {
     (vec(link, 0..4), vec(image, 0..3), vec(text, 0..4), 0..4u8, role, 0.0..1.0f32).prop_map(
         |(links, images, texts, place, role, importance)| {
             let rect = Rect { x: f32::from(place) * 100.0, y: 0.25, w: 100.0, h: 20.0 };
-            let spot = |n: usize| TextPosition { text: (n % 3) as u32, byte: u32::from(place) };
+            let spot = |n: usize| TextPosition {
+                text: (n % 3) as u32,
+                byte: u32::from(place),
+                n_bytes: u32::from(place % 3),
+            };
             let spots = |n: usize| if place == 0 { Vec::new() } else { (0..n).map(spot).collect() };
             let places = ElementPositions { links: spots(links.len()), images: spots(images.len()) };
             Block { rect, role, importance, places, ..Block::leaf(links, images, texts) }
@@ -385,4 +389,80 @@ proptest! {
         }
         let _ = Delta::from_xml(&xml[at..]);
     }
+}
+
+/// A leaf with one text, and links at the bytes of their names in it.
+fn sentence(text: &str, links: &[(&str, &str)]) -> Block {
+    let mut block = leaf(links, &[], &[text]);
+    let place = |name: &str| TextPosition {
+        text: 0,
+        byte: text.find(name).unwrap() as u32,
+        n_bytes: name.len() as u32,
+    };
+    block.places.links = links.iter().map(|(name, _)| place(name)).collect();
+    Block { importance: 1.0, ..block }
+}
+
+#[test]
+fn a_changed_link_in_a_sentence_is_one_change() {
+    use crate::page::importance::{ImportanceConfig, ImportanceForm, assess};
+    let before = tree("1", vec![sentence("The office is led by Anna Ahn.", &[("Anna Ahn", "/anna")])]);
+    let after = tree("2", vec![sentence("The office is led by Ben Bo.", &[("Ben Bo", "/ben")])]);
+    let delta = check(&before, &after);
+    let counted = |form: ImportanceForm| -> Vec<String> {
+        let all = assess(&delta, &ImportanceConfig::new(form), &mut |_| Default::default()).contributions;
+        let counted =
+            delta.operations().zip(all).filter(|(_, contribution)| !contribution.is_counted_elsewhere);
+        counted
+            .map(|(operation, _)| format!("{} {}", operation.kind.name(), operation.subject_name()))
+            .collect()
+    };
+    assert_eq!(counted(ImportanceForm::Monotone), ["update text"]);
+    // The papers have links, and texts without them.
+    assert_eq!(counted(ImportanceForm::Visual2009), ["insert link", "delete link"]);
+    assert_eq!(counted(ImportanceForm::Pattern2011), ["insert link", "delete link"]);
+}
+
+#[test]
+fn words_that_become_a_link_are_one_change_of_a_link() {
+    let before = tree("1", vec![sentence("The report of the board is here.", &[])]);
+    let after = tree("2", vec![sentence("The report of the board is here.", &[("report", "/r.pdf")])]);
+    assert_eq!(lines(&check(&before, &after)), ["insert link report B1 B1"]);
+    assert_eq!(lines(&check(&after, &before)), ["delete link report B1 B1"]);
+}
+
+#[test]
+fn typography_is_not_a_change() {
+    let page = |texts: &[&str], link: &str| tree("1", vec![leaf(&[(link, "/a")], &[], texts)]);
+    let before = page(&["She said \"no\" - twice.", "Bonjour !"], "About us");
+    let after = page(&["She said “no” – twice.", "Bonjour\u{202f}!"], "ABOUT US");
+    let delta = check(&before, &after);
+    assert!(delta.is_empty() && !delta.is_identity(), "{:?}", lines(&delta));
+    assert_eq!(lines(&diff_with(&before, &after, Typography::Compared)).len(), 3);
+    let other = page(&["She said “no” – thrice.", "Bonjour !"], "About us");
+    assert_eq!(lines(&check(&before, &other)).len(), 1);
+}
+
+#[test]
+fn merged_and_split_paragraphs_are_not_new() {
+    let one = "The ferry leaves at noon from the north quay.";
+    let two = "Dogs travel free, but only on the lower deck.";
+    let both = format!("{one} {two}");
+    let page = |texts: &[&str]| tree("1", vec![leaf(&[], &[], texts)]);
+    let (apart, together) = (page(&["Head", one, two, "Tail"]), page(&["Head", &both, "Tail"]));
+    assert!(check(&apart, &together).is_empty() && check(&together, &apart).is_empty());
+    let edited = page(&["Head", &both.replace("free", "for half the fare"), "Tail"]);
+    assert_eq!(lines(&check(&apart, &edited)).len(), 1, "{:?}", lines(&check(&apart, &edited)));
+}
+
+#[test]
+fn two_stories_with_different_urls_are_never_one_edit() {
+    let page = |name: &str, url: &str| tree("1", vec![leaf(&[(name, url), ("Home", "/")], &[], &["words"])]);
+    let before = page("Announcing Rust 1.67.0", "http://a.org/2023/01/rust-1-67-0");
+    let after = page("Announcing Rust 1.67.1", "http://a.org/2023/02/rust-1-67-1");
+    let found = lines(&check(&before, &after));
+    assert_eq!(
+        found,
+        ["delete link Announcing Rust 1.67.0 B1 B1", "insert link Announcing Rust 1.67.1 B1 B1"]
+    );
 }

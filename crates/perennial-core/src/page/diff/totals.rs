@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 
-use super::words::{hash, n_words};
+use super::words::{hash, n_shared, n_words, word_hashes};
 use super::{Delta, Element};
 use crate::page::segment::{Block, BlockRole, BlockTree};
+use crate::text::typography::without_typography;
 
 /// Words that people read of a page. They read a few hundred words of a long page, however long it is.
 const WORDS_TAKEN_IN: f32 = 600.0;
@@ -19,6 +20,7 @@ pub(super) fn add_totals(before: &BlockTree, after: &BlockTree, delta: &mut Delt
     let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
     delta.length = if is_listing { 1.0 } else { length(before) };
     delta.has_same_words = has_same_words(before, after);
+    (delta.n_page_words, delta.n_other_words) = word_counts(before, after);
     mark_repeated(before, after, delta);
 }
 
@@ -31,16 +33,31 @@ fn length(tree: &BlockTree) -> f32 {
     let (mut words, mut entries) = (0.0, 0.0);
     for leaf in tree.leaves().filter(is_read).filter(|_| most > 0.0) {
         let part = leaf.importance / most;
-        let texts = leaf.texts.iter().map(|text| n_words(&text.text));
-        let links = leaf.links.iter().map(|link| n_words(&link.name));
-        words += part * texts.chain(links).sum::<usize>() as f32;
+        words += part * leaf.words().map(n_words).sum::<usize>() as f32;
         entries += part * leaf.links.len().max(leaf.texts.len()) as f32;
     }
     (words / WORDS_TAKEN_IN).max(entries / ENTRIES_TAKEN_IN).max(1.0)
 }
 
 fn has_same_words(before: &BlockTree, after: &BlockTree) -> bool {
-    words(before).eq(words(after)) && words(after).take(MIN_WORDS).count() == MIN_WORDS
+    let is_same =
+        |(one, other): (&str, &str)| one == other || without_typography(one) == without_typography(other);
+    let n_words = |tree| words(tree).count();
+    n_words(after) >= MIN_WORDS
+        && n_words(before) == n_words(after)
+        && words(before).zip(words(after)).all(is_same)
+}
+
+/// The words of the longer version, and the words that only one of them contains. Order does not matter.
+fn word_counts(before: &BlockTree, after: &BlockTree) -> (u32, u32) {
+    let sorted = |tree: &BlockTree| {
+        let mut hashes: Vec<u32> = tree.leaves().flat_map(Block::words).flat_map(word_hashes).collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    let (before, after) = (sorted(before), sorted(after));
+    let n_other = before.len() + after.len() - 2 * n_shared(&before, &after);
+    (before.len().max(after.len()) as u32, n_other as u32)
 }
 
 /// The words of a page in reading order, without punctuation.

@@ -12,7 +12,7 @@ use quick_xml::reader::Reader;
 
 use super::{
     Appearance, BlockDelta, BlockOperation, BlockRef, Delta, Element, ElementKind, ElementMove, ItemChange,
-    ItemDelta, Update,
+    ItemDelta, LinksInTexts, Regrouping, Update,
 };
 use crate::page::layout::Rect;
 use crate::page::segment::vixml::{self, XmlError, attribute, has, number, parse};
@@ -41,6 +41,10 @@ impl Delta {
         }
         if self.has_same_words {
             number(&mut out, "sameWords", true);
+        }
+        if self.n_page_words > 0 {
+            number(&mut out, "words", self.n_page_words);
+            number(&mut out, "otherWords", self.n_other_words);
         }
         out.push_str(">\n");
         write_group(&mut out, "Structure", &self.structure, write_structure);
@@ -138,11 +142,24 @@ fn write_block(out: &mut String, block: &BlockDelta) {
     write_placed(out, "Insert", &block.inserted);
     write_placed(out, "Delete", &block.deleted);
     write_group(out, "Update", &block.updated, write_update);
+    for Regrouping { before, after, .. } in &block.regrouped {
+        out.push_str("<Regroup>\n");
+        write_placed(out, "Before", before);
+        write_placed(out, "After", after);
+        out.push_str("</Regroup>\n");
+    }
     for (kind, order) in &block.reordered {
         let _ = writeln!(out, "<Order of=\"{}\">{}</Order>", tag(*kind), write_ranks(order));
     }
     write_placed(out, "Same", &block.respelled);
-    for (name, places) in [("Again", &block.again), ("Still", &block.still)] {
+    let LinksInTexts { inserted, deleted, updated } = &block.in_texts;
+    for (name, places) in [
+        ("Again", &block.again),
+        ("Still", &block.still),
+        ("InsertInText", inserted),
+        ("DeleteInText", deleted),
+        ("UpdateInText", updated),
+    ] {
         if !places.is_empty() {
             let _ = writeln!(out, "<{name}>{}</{name}>", write_ranks(places));
         }
@@ -191,6 +208,9 @@ fn write_update(out: &mut String, update: &Update) {
     for (name, element) in [("oldID", &update.before), ("newID", &update.after)] {
         write_id(out, name, element);
     }
+    if let Some(distance) = update.distance_outside_links {
+        number(out, "outsideLinks", distance);
+    }
     out.push_str("/>\n");
 }
 
@@ -222,6 +242,9 @@ fn capital(name: &str) -> String {
 fn write_move(out: &mut String, moved: &ElementMove) {
     let _ = write!(out, "<{}", tag(moved.element.kind()));
     write_element(out, &moved.element);
+    if moved.is_in_text {
+        number(out, "inText", true);
+    }
     let _ = writeln!(
         out,
         " fromBlock=\"{}\" fromN=\"{}\" toBlock=\"{}\" toN=\"{}\" importance=\"{}\"/>",
@@ -242,6 +265,9 @@ fn write_appearance(out: &mut String, appearance: &Appearance) {
     }
     if let Some(role) = appearance.role {
         attribute(out, "role", role.name());
+    }
+    if let Some(is_collapsed) = appearance.is_collapsed {
+        number(out, "collapsed", is_collapsed);
     }
     if let Some(places) = &appearance.places {
         number(out, "linksAt", vixml::write_spots(&places.links));
@@ -322,6 +348,8 @@ struct VideltaReader {
     delta: Option<Delta>,
     open: Vec<String>,
     order_of: Option<ElementKind>,
+    /// The texts of the open `<Regroup>`, before and after.
+    regrouped: (Vec<(u32, Element)>, Vec<(u32, Element)>),
 }
 
 impl VideltaReader {
@@ -383,6 +411,12 @@ impl VideltaReader {
             (["Delta", "Block"], "Order", _) => {
                 self.order_of = Some(element_kind_from_tag(&vixml::text(tag, "of")?)?)
             }
+            (["Delta", "Block"], "Regroup", _) => self.regrouped = Default::default(),
+            (["Delta", "Block", "Regroup", side], "txt", _) => {
+                let text = (parse(tag, "n")?, read_element(tag, ElementKind::Text, "")?);
+                let is_before = *side == "Before";
+                if is_before { self.regrouped.0.push(text) } else { self.regrouped.1.push(text) }
+            }
             (["Delta", "Block", group], "link" | "img" | "txt", Some(delta)) => {
                 if let Some(block) = delta.blocks.last_mut() {
                     read_change(group, tag, block)?;
@@ -409,6 +443,9 @@ impl VideltaReader {
         match (self.open.last().map(String::as_str).filter(|_| is_within), block) {
             (Some("Again"), Some(block)) => block.again = read_ranks(text)?,
             (Some("Still"), Some(block)) => block.still = read_ranks(text)?,
+            (Some("InsertInText"), Some(block)) => block.in_texts.inserted = read_ranks(text)?,
+            (Some("DeleteInText"), Some(block)) => block.in_texts.deleted = read_ranks(text)?,
+            (Some("UpdateInText"), Some(block)) => block.in_texts.updated = read_ranks(text)?,
             _ => {}
         }
         let block = self.delta.as_mut().and_then(|delta| delta.blocks.last_mut());
@@ -419,7 +456,11 @@ impl VideltaReader {
     }
 
     fn end(&mut self) {
-        self.open.pop();
+        let is_regrouping = self.open.pop().is_some_and(|tag| tag == "Regroup");
+        if is_regrouping && let Some(block) = self.delta.as_mut().and_then(|delta| delta.blocks.last_mut()) {
+            let (before, after) = std::mem::take(&mut self.regrouped);
+            block.regrouped.push(Regrouping::new(before, after));
+        }
         self.order_of = None;
     }
 
@@ -440,6 +481,8 @@ fn read_delta(tag: &BytesStart) -> Result<Delta, String> {
         engine: vixml::text(tag, "engine").unwrap_or_default(),
         length: optional(tag, "length")?.unwrap_or(1.0),
         has_same_words: optional(tag, "sameWords")?.unwrap_or(false),
+        n_page_words: optional(tag, "words")?.unwrap_or(0),
+        n_other_words: optional(tag, "otherWords")?.unwrap_or(0),
         ..Delta::default()
     })
 }
@@ -507,7 +550,8 @@ fn read_change(group: &str, tag: &BytesStart, block: &mut BlockDelta) -> Result<
         "Same" => block.respelled.push((place, read_element(tag, kind, "")?)),
         "Update" => {
             let (before, after) = (read_element(tag, kind, "old")?, read_element(tag, kind, "new")?);
-            block.updated.push(Update { index: place, before, after });
+            let distance_outside_links = optional(tag, "outsideLinks")?;
+            block.updated.push(Update { index: place, before, after, distance_outside_links });
         }
         _ => {}
     }
@@ -539,6 +583,7 @@ fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
         to_index: parse(tag, "toN")?,
         importance: parse(tag, "importance")?,
         element: read_element(tag, element_kind_from_tag(tag.name().0)?, "")?,
+        is_in_text: optional(tag, "inText")?.unwrap_or(false),
     })
 }
 
@@ -550,6 +595,7 @@ fn read_appearance(tag: &BytesStart) -> Result<Appearance, String> {
         doc: optional(tag, "doc")?,
         importance: optional(tag, "importance")?,
         role: text("role")?.map(|name| BlockRole::from_name(&name)),
+        is_collapsed: optional(tag, "collapsed")?,
         places: match (text("linksAt")?, text("imgsAt")?) {
             (None, None) => None,
             (links, images) => Some(ElementPositions {

@@ -20,7 +20,7 @@ impl<'a> ListingPage<'a> {
         let items = delta.items.as_ref().filter(|items| items.is_listing)?;
         let mut texts = String::new();
         for item in items.changes.iter().flat_map(|change| change.before.iter().chain(&change.after)) {
-            texts.extend([item.title.as_str(), "\n", item.teaser.as_str(), "\n"]);
+            texts.extend([item.title.as_str(), " ", item.teaser.as_str(), "\n"]);
         }
         Some(ListingPage { items, texts })
     }
@@ -46,15 +46,20 @@ impl<'a> ListingPage<'a> {
     }
 
     fn is_prose(&self, text: &str, kind: ElementKind) -> bool {
-        kind == ElementKind::Text
-            && n_words(text) >= MIN_PROSE_WORDS
-            && !self.texts.contains(&text[..text.floor_char_boundary(PROBE_BYTES)])
+        kind == ElementKind::Text && n_words(text) >= MIN_PROSE_WORDS && !self.is_part_of_item(text)
+    }
+
+    /// The words of an item are one text, or several. Its headline may be in the middle.
+    fn is_part_of_item(&self, text: &str) -> bool {
+        let first = &text[..text.floor_char_boundary(PROBE_BYTES)];
+        let last = &text[text.ceil_char_boundary(text.len().saturating_sub(PROBE_BYTES))..];
+        self.texts.contains(first) || self.texts.contains(last)
     }
 
     fn prose_of_block(&self, block: &Block) -> f64 {
         let (mut n_prose, mut n_all) = (0, 0);
         for leaf in block.walk().filter(|block| block.is_leaf()) {
-            n_all += leaf.links.iter().map(|link| n_words(&link.name)).sum::<usize>();
+            n_all += leaf.links_outside_texts().map(|link| n_words(&link.name)).sum::<usize>();
             for text in &leaf.texts {
                 let n = n_words(&text.text);
                 n_all += n;

@@ -13,8 +13,10 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use crate::page::diff::{Delta, Operation};
+use crate::page::noise::NoiseReason;
+use crate::page::segment::BlockRole;
 use listing::ListingPage;
-use weigh::{OperationContext, OperationPart, is_unread, part};
+use weigh::{OperationContext, OperationPart, is_counted_elsewhere, is_unread, n_changed_words, part};
 
 /// A number from 0 to 1.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
@@ -108,6 +110,8 @@ pub struct Judgement {
     pub is_advertisement: bool,
     /// From 0 (all of it is news) to 1 (none is, as in a counter that changes on every visit).
     pub noise: f64,
+    /// Why it is noise, if that is known.
+    pub reason: Option<NoiseReason>,
 }
 
 /// The contribution of one operation.
@@ -121,6 +125,8 @@ pub struct Contribution {
     /// Whether it changes what is read. Changed URLs do not, and neither does anything that leaves the same words in
     /// the same order.
     pub is_read: bool,
+    /// Whether a different operation counts the same words: a link in a text that changed too.
+    pub is_counted_elsewhere: bool,
 }
 
 /// The importance of a delta and of each of its operations.
@@ -141,11 +147,12 @@ pub fn assess(
     if delta.replacement.is_some() {
         return Assessment { importance: Importance::FULL, contributions: Vec::new() };
     }
-    let context = OperationContext::new(delta);
+    let context = OperationContext::new(delta, config.form);
     let is_monotone = config.form == ImportanceForm::Monotone;
     let listing = ListingPage::from_delta(delta).filter(|_| is_monotone);
     let mut contributions: Vec<Contribution> = Vec::new();
     let mut whole = ImportanceSum::default();
+    let mut words = ChangedWords::default();
     for operation in delta.operations() {
         let judgement = judge(&operation);
         let prose = listing.as_ref().map_or(1.0, |listing| listing.share_of_prose(&operation));
@@ -154,7 +161,11 @@ pub fn assess(
         let part = OperationPart { share: prose * part.share, ..part };
         whole.add(&operation, part, is_read);
         let value = part.as_read() * if is_read { 1.0 } else { UNREAD };
-        contributions.push(Contribution { value, share: 0.0, judgement, is_read });
+        let is_counted_elsewhere = is_counted_elsewhere(&operation, config.form);
+        contributions.push(Contribution { value, share: 0.0, judgement, is_read, is_counted_elsewhere });
+        if is_monotone && is_read && !is_counted_elsewhere && !operation.is_repeated {
+            words.add(&operation, judgement);
+        }
     }
     let sum: f64 = contributions.iter().map(|contribution| contribution.value).sum();
     if sum > 0.0 {
@@ -163,7 +174,37 @@ pub fn assess(
     let within = if is_monotone { whole.join() } else { sum };
     let items = if delta.has_same_words { UNREAD } else { 1.0 };
     let importance = listing.map_or(within, |listing| listing.join(within, items));
-    Assessment { importance: Importance::new(importance), contributions }
+    let least = if is_monotone && !delta.has_same_words { LEAST_PER_WORDS * words.share(delta) } else { 0.0 };
+    Assessment { importance: Importance::new(importance.max(least)), contributions }
+}
+
+/// The least importance of a change, per share of the page's words that it changes. A role lowers the weight of words;
+/// it never makes them count as nothing.
+const LEAST_PER_WORDS: f64 = 0.1;
+/// Weights of words in the frame of the page and in advertisements.
+const FRAME_WORDS: f64 = 0.3;
+const ADVERTISEMENT_WORDS: f64 = 0.02;
+
+/// The words that operations change, weighed by their place, without noise.
+#[derive(Default)]
+struct ChangedWords(f64);
+
+impl ChangedWords {
+    fn add(&mut self, operation: &Operation, judgement: Judgement) {
+        let weight = match operation.role {
+            _ if judgement.is_advertisement => ADVERTISEMENT_WORDS,
+            Some(BlockRole::Advertisement) => ADVERTISEMENT_WORDS,
+            Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer) => FRAME_WORDS,
+            Some(BlockRole::Main | BlockRole::Other) | None => 1.0,
+        };
+        self.0 += weight * n_changed_words(operation) * (1.0 - judgement.noise.clamp(0.0, 1.0));
+    }
+
+    /// The share of the page. Words that came and went in different places did not change.
+    fn share(&self, delta: &Delta) -> f64 {
+        let changed = self.0.min(f64::from(delta.n_other_words));
+        changed / f64::from(delta.n_page_words).max(changed).max(1.0)
+    }
 }
 
 /// Combines all operations. Parts of one block add up, and an additional operation never lowers the result.

@@ -64,7 +64,7 @@ fn example_of_p_visual_in_the_form_of_2011() {
     assert!((found - expected).abs() < 1e-6, "{found}");
     let all_advertisements = &mut |operation: &Operation| Judgement {
         is_advertisement: operation.element_kind() == Some(ElementKind::Image),
-        noise: 0.0,
+        ..Judgement::default()
     };
     let found = assess(&delta, &config(ImportanceForm::Pattern2011), all_advertisements).importance.get();
     let expected = 0.1 * (1.0 / 5.0) + 0.4 * (4.0 / 6.0) + 0.1 * 0.2 * (2.0 / 4.0);
@@ -106,8 +106,7 @@ fn noise_does_not_count() {
     let (before, after) = figure_7();
     let delta = diff(&before, &after);
     for (form, _) in ImportanceForm::NAMES {
-        let judged =
-            assess(&delta, &config(form), &mut |_| Judgement { noise: 1.0, is_advertisement: false });
+        let judged = assess(&delta, &config(form), &mut |_| Judgement { noise: 1.0, ..Judgement::default() });
         assert_eq!(judged.importance, Importance::NONE, "{form}");
     }
 }

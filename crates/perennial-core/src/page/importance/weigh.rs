@@ -7,6 +7,7 @@ use crate::page::diff::{BlockDelta, Delta, Element, ElementKind, Operation, Oper
 use crate::page::diff::{n_words, word_distance};
 use crate::page::segment::{Block, BlockRole, item_key};
 use crate::text::numbers::{NumberChange, classify};
+use crate::text::typography::without_typography;
 
 /// The changed blocks, and the kinds of operation and of element in each.
 pub(super) struct OperationContext<'a> {
@@ -19,10 +20,10 @@ pub(super) struct OperationContext<'a> {
 }
 
 impl<'a> OperationContext<'a> {
-    pub(super) fn new(delta: &'a Delta) -> OperationContext<'a> {
+    pub(super) fn new(delta: &'a Delta, form: ImportanceForm) -> OperationContext<'a> {
         let blocks = delta.blocks.iter().map(|block| (block.after.0.as_slice(), block)).collect();
         let mut kinds: HashMap<&[u16], (u8, u8)> = HashMap::new();
-        for operation in delta.operations() {
+        for operation in delta.operations().filter(|operation| !is_counted_elsewhere(operation, form)) {
             if let (Some(kind), Some(block)) = (operation.element_kind(), operation.block_after) {
                 let seen = kinds.entry(block).or_default();
                 seen.0 |= 1 << operation.kind as u8;
@@ -130,7 +131,7 @@ fn importance_of_content(operation: &Operation, block: &Block, context: &Operati
 }
 
 fn leaf_mass(leaf: &Block) -> f64 {
-    let links = leaf.links.iter().map(|link| link_mass(&link.name));
+    let links = leaf.links_outside_texts().map(|link| link_mass(&link.name));
     let texts = leaf.texts.iter().map(|text| n_words(&text.text) as f64);
     links.chain(texts).sum::<f64>() + WORDS_OF_IMAGE * leaf.images.len() as f64
 }
@@ -153,12 +154,16 @@ fn element_share(
     config: &ImportanceConfig,
     context: &OperationContext,
 ) -> f64 {
+    if is_counted_elsewhere(operation, config.form) {
+        return 0.0;
+    }
     let Some((block, n_operations, n_kinds)) = context.at(operation) else { return 0.0 };
     let Some(kind) = operation.element_kind() else { return 0.0 };
     let weight = operation_weight(operation.kind, config);
     let distance = || match (before, after) {
         (Some(before), Some(after)) if operation.kind == OperationKind::Update => {
-            word_distance(before.text(), after.text())
+            let outside_links = operation.distance_outside_links.map(f64::from);
+            outside_links.unwrap_or_else(|| word_distance(before.text(), after.text()))
         }
         _ => 1.0,
     };
@@ -205,16 +210,48 @@ fn words_changed(before: &Element, after: &Element) -> f64 {
     }
 }
 
-/// A text without punctuation, which does not count as a change of words.
+/// A text without punctuation and typography, which do not count as a change of words.
 fn words_without_punctuation(text: &str) -> String {
     let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    words.filter(|word| !word.is_empty()).map(without_typography).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether two URLs differ in more than their form, such as http and https, or campaign tags.
 fn leads_elsewhere(before: &Element, after: &Element) -> bool {
     let key = |url: &str| url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| item_key(&url));
     before.url() != after.url() && key(before.url()) != key(after.url())
+}
+
+/// Whether the words of an operation are those of another one. Ours counts a text as it is read, with the names of its
+/// links. The published forms count the links, and texts without them.
+pub(super) fn is_counted_elsewhere(operation: &Operation, form: ImportanceForm) -> bool {
+    match form {
+        ImportanceForm::Monotone => operation.is_in_text,
+        ImportanceForm::Visual2009 | ImportanceForm::Pattern2011 => {
+            operation.distance_outside_links == Some(0.0)
+        }
+    }
+}
+
+/// The number of words that an operation changes.
+pub(super) fn n_changed_words(operation: &Operation) -> f64 {
+    let own = |element: &Element| match element.kind() {
+        ElementKind::Image => 0.0,
+        ElementKind::Link | ElementKind::Text => n_words(element.text()) as f64,
+    };
+    match (operation.kind, operation.subject) {
+        (OperationKind::Move, _) | (_, Subject::Block(None)) => 0.0,
+        (_, Subject::Block(Some(block))) => {
+            let leaves = block.walk().filter(|block| block.is_leaf());
+            leaves.flat_map(Block::words).map(n_words).sum::<usize>() as f64
+        }
+        (OperationKind::Update, Subject::Element { before: Some(before), after: Some(after) }) => {
+            own(before).max(own(after)) * word_distance(before.text(), after.text())
+        }
+        (_, Subject::Element { before, after }) => {
+            before.into_iter().chain(after).map(own).fold(0.0, f64::max)
+        }
+    }
 }
 
 /// Whether an update changes only a URL.

@@ -137,7 +137,8 @@ impl Image {
     }
 }
 
-/// A run of text outside links: a paragraph, a heading, a cell.
+/// A text as it is read, with the words of the links in it: a paragraph, a heading, a cell. A paragraph that consists of
+/// links, such as an entry of a menu, has no text: its links stand alone.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Text {
     pub id: NodeId,
@@ -165,6 +166,8 @@ pub struct Block {
     /// Share of the page's importance. The leaves sum to 1. An inner block has the sum of its leaves.
     pub importance: f32,
     pub role: BlockRole,
+    /// Whether most of a leaf is one click away, as in a closed `<details>` or a tab.
+    pub is_collapsed: bool,
     /// Child blocks in reading order.
     pub children: Vec<Block>,
     pub links: Vec<Link>,
@@ -191,15 +194,19 @@ pub struct TextPosition {
     pub text: u32,
     /// Bytes before it in that text.
     pub byte: u32,
+    /// Bytes of the text that are the name of the link. 0 for images, and for links whose name is not part of a text.
+    pub n_bytes: u32,
 }
 
 /// A piece of a leaf in reading order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeafPiece<'a> {
-    /// Part of the text with this index; the whole text if no link is inside it.
+    /// Part of the text with this index: up to the next image or link that is not part of its words.
     Text(u32, &'a str),
-    /// The link with this index.
+    /// The link with this index, whose name is not part of a text.
     Link(u32),
+    /// The link with this index, whose name is part of the text before it.
+    LinkInText(u32),
     /// The image with this index.
     Image(u32),
 }
@@ -257,26 +264,32 @@ impl Block {
 
     /// The content of a leaf in reading order. If positions are unknown, texts come before links and images.
     pub fn pieces(&self) -> Vec<LeafPiece<'_>> {
-        let after_all = TextPosition { text: self.texts.len() as u32, byte: 0 };
         let mut inserts: Vec<(TextPosition, LeafPiece)> =
             Vec::with_capacity(self.links.len() + self.images.len());
-        let spot = |spots: &[TextPosition], all: usize, n: usize| match spots.len() == all {
-            true => spots.get(n).copied().unwrap_or(after_all),
-            false => after_all,
-        };
-        let links = (0..self.links.len())
-            .map(|n| (spot(&self.places.links, self.links.len(), n), LeafPiece::Link(n as u32)));
+        let links = (0..self.links.len()).map(|n| {
+            let position = self.position(&self.places.links, self.links.len(), n);
+            let is_in_text = position.n_bytes > 0 && (position.text as usize) < self.texts.len();
+            let piece = if is_in_text { LeafPiece::LinkInText } else { LeafPiece::Link };
+            (position, piece(n as u32))
+        });
         inserts.extend(links);
-        let images = (0..self.images.len())
-            .map(|n| (spot(&self.places.images, self.images.len(), n), LeafPiece::Image(n as u32)));
+        let images = (0..self.images.len()).map(|n| {
+            let position = self.position(&self.places.images, self.images.len(), n);
+            (position, LeafPiece::Image(n as u32))
+        });
         inserts.extend(images);
-        inserts.sort_by_key(|(spot, _)| *spot);
+        inserts.sort_by_key(|(position, _)| *position);
         let mut inserts = inserts.into_iter().peekable();
         let mut pieces = Vec::new();
+        let mut links_in_text = Vec::new();
         for (number, text) in (0u32..).zip(&self.texts) {
             let mut from = 0;
-            while let Some((spot, piece)) = inserts.next_if(|(spot, _)| spot.text <= number) {
-                let to = if spot.text == number { floor(&text.text, spot.byte as usize) } else { 0 };
+            while let Some((position, piece)) = inserts.next_if(|(position, _)| position.text <= number) {
+                if matches!(piece, LeafPiece::LinkInText(_)) {
+                    links_in_text.push(piece);
+                    continue;
+                }
+                let to = if position.text == number { floor(&text.text, position.byte as usize) } else { 0 };
                 if to > from {
                     pieces.push(LeafPiece::Text(number, &text.text[from..to]));
                     from = to;
@@ -286,19 +299,66 @@ impl Block {
             if from < text.text.len() {
                 pieces.push(LeafPiece::Text(number, &text.text[from..]));
             }
+            pieces.append(&mut links_in_text);
         }
         pieces.extend(inserts.map(|(_, piece)| piece));
         pieces
     }
 
-    /// The words of a leaf in reading order: texts and link names.
+    /// The position of element `n` of `n_elements`; after all texts if it is unknown.
+    fn position(&self, positions: &[TextPosition], n_elements: usize, n: usize) -> TextPosition {
+        let after_all = TextPosition { text: self.texts.len() as u32, ..TextPosition::default() };
+        let known = positions.get(n).filter(|_| positions.len() == n_elements);
+        known.copied().unwrap_or(after_all)
+    }
+
+    /// The index of the text that contains the name of a link.
+    pub fn text_around_link(&self, link: u32) -> Option<u32> {
+        let position = self.position(&self.places.links, self.links.len(), link as usize);
+        (position.n_bytes > 0 && (position.text as usize) < self.texts.len()).then_some(position.text)
+    }
+
+    /// The links whose names are not part of a text.
+    pub fn links_outside_texts(&self) -> impl Iterator<Item = &Link> {
+        (0u32..).zip(&self.links).filter(|(n, _)| self.text_around_link(*n).is_none()).map(|(_, link)| link)
+    }
+
+    /// All words of a leaf, each once: its texts, then the names of the links outside them.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        let texts = self.texts.iter().map(|text| text.text.as_str());
+        texts.chain(self.links_outside_texts().map(|link| link.name.as_str()))
+    }
+
+    /// The words of a leaf in reading order, each once.
     pub fn read(&self) -> Vec<&str> {
         let words = self.pieces().into_iter().filter_map(|piece| match piece {
             LeafPiece::Text(_, text) => Some(text),
             LeafPiece::Link(number) => self.links.get(number as usize).map(|link| link.name.as_str()),
-            LeafPiece::Image(_) => None,
+            LeafPiece::LinkInText(_) | LeafPiece::Image(_) => None,
         });
         words.map(str::trim).filter(|piece| !piece.is_empty()).collect()
+    }
+
+    /// The words of a text outside the names of the links in it.
+    pub fn words_outside_links(&self, text: u32) -> String {
+        let whole = self.texts.get(text as usize).map_or("", |text| &text.text);
+        let mut names: Vec<TextPosition> = self
+            .places
+            .links
+            .iter()
+            .filter(|place| place.text == text && place.n_bytes > 0)
+            .copied()
+            .collect();
+        names.sort_unstable();
+        let (mut plain, mut from) = (String::with_capacity(whole.len()), 0);
+        for name in names {
+            let start = floor(whole, name.byte as usize).max(from);
+            plain.push_str(&whole[from..start]);
+            plain.push(' ');
+            from = floor(whole, (name.byte + name.n_bytes) as usize).max(from);
+        }
+        plain.push_str(&whole[from..]);
+        plain
     }
 
     fn seal(&mut self, reference: Vec<u16>) {
@@ -443,12 +503,34 @@ mod tests {
             ["What saw?", "Nothing.", "Home", "the divers", "More"],
             "nothing is known of places"
         );
-        let spot = |text, byte| TextPosition { text, byte };
+        let spot = |text, byte| TextPosition { text, byte, n_bytes: 0 };
         leaf.places =
             ElementPositions { links: vec![spot(0, 0), spot(0, 5), spot(2, 0)], images: vec![spot(1, 0)] };
         assert_eq!(leaf.read(), ["Home", "What", "the divers", "saw?", "Nothing.", "More"]);
         leaf.places.links[1] = spot(9, 9);
         assert_eq!(leaf.read().len(), 5, "an invalid position means after all texts");
+    }
+
+    #[test]
+    fn a_text_is_read_with_the_names_of_its_links_once() {
+        let links = vec![Link::new("bus", "/b"), Link::new("Berlin", "/c"), Link::new("More", "/m")];
+        let mut leaf = Block::leaf(links, vec![], vec![Text::new("Old buses in Berlin.")]);
+        let position = |text, byte, n_bytes| TextPosition { text, byte, n_bytes };
+        leaf.places.links = vec![position(0, 4, 3), position(0, 13, 6), position(1, 0, 0)];
+        assert_eq!(leaf.read(), ["Old buses in Berlin.", "More"]);
+        assert_eq!(leaf.words().collect::<Vec<_>>(), ["Old buses in Berlin.", "More"]);
+        assert_eq!(leaf.words_outside_links(0), "Old  es in  .");
+        assert_eq!(
+            leaf.pieces(),
+            [
+                LeafPiece::Text(0, "Old buses in Berlin."),
+                LeafPiece::LinkInText(0),
+                LeafPiece::LinkInText(1),
+                LeafPiece::Link(2)
+            ]
+        );
+        leaf.places.links.pop();
+        assert_eq!(leaf.links_outside_texts().count(), 3, "positions of other links say nothing");
     }
 
     #[test]

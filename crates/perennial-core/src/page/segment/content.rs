@@ -49,7 +49,6 @@ pub(super) fn leaf(page: &PageFacts, resolver: &UrlResolver, start: u32, end: u3
         link: None,
         text: None,
         n_breaks: 0,
-        within: Vec::new(),
     };
     for index in start..end {
         reader.visit(index);
@@ -63,8 +62,38 @@ struct OpenLink {
     anchor: u32,
     name: String,
     image_name: Option<String>,
-    spot: TextPosition,
+    position: TextPosition,
     is_within_text: bool,
+    /// Whether it is in the line of its paragraph, so that its words are part of the text.
+    is_inline: bool,
+}
+
+/// An open paragraph. Its raw text contains the words of links too.
+struct OpenText {
+    paragraph: u32,
+    raw: String,
+    /// Whether there are words outside links. Without them the paragraph is a row of links.
+    has_own_words: bool,
+    /// Links and images inside, with bytes of the raw text.
+    marks: Vec<Mark>,
+    /// Byte after the last link.
+    end_of_link: usize,
+}
+
+/// A link or image inside an open text.
+struct Mark {
+    kind: PositionedKind,
+    number: usize,
+    start: usize,
+    /// Byte after the name of a link that is part of the text, otherwise `start`.
+    end: usize,
+}
+
+/// The list that an index refers to.
+#[derive(Clone, Copy)]
+enum PositionedKind {
+    Link,
+    Image,
 }
 
 /// The state of reading a leaf: the open link and the open paragraph.
@@ -73,17 +102,8 @@ struct LeafReader<'a> {
     resolver: &'a UrlResolver<'a>,
     block: Block,
     link: Option<OpenLink>,
-    text: Option<(u32, String)>,
+    text: Option<OpenText>,
     n_breaks: u8,
-    /// Links and images inside the open text. Their positions are bytes of the raw text until it is closed.
-    within: Vec<(PositionedKind, usize)>,
-}
-
-/// The list that an index refers to.
-#[derive(Clone, Copy)]
-enum PositionedKind {
-    Link,
-    Image,
 }
 
 impl LeafReader<'_> {
@@ -103,28 +123,46 @@ impl LeafReader<'_> {
     }
 
     fn visit_text(&mut self, index: u32, text: &str) {
-        let is_blank = text.chars().all(is_space);
         if self.page.anchors[index as usize] != NONE {
-            self.open_link(index);
-            // The texts before and after a link are separate words.
-            self.space();
-            if let Some(link) = &mut self.link {
-                link.name.push_str(text);
-            }
-            return;
+            return self.visit_link_text(index, text);
         }
+        let is_blank = text.chars().all(is_space);
+        self.open_text(index, is_blank);
         let paragraph = self.page.paragraphs[index as usize];
-        let is_same = self.text.as_ref().is_some_and(|(open, _)| *open == paragraph) && self.n_breaks < 2;
-        if !is_same && !is_blank {
-            self.close_text();
-            self.text = Some((paragraph, String::new()));
-        }
-        if let Some((open, open_text)) = &mut self.text
-            && *open == paragraph
-        {
-            open_text.push_str(text);
+        if let Some(open) = self.text.as_mut().filter(|open| open.paragraph == paragraph) {
+            open.raw.push_str(text);
+            open.has_own_words |= text.contains(char::is_alphanumeric);
         }
         self.n_breaks = if is_blank { self.n_breaks } else { 0 };
+    }
+
+    fn visit_link_text(&mut self, index: u32, text: &str) {
+        let is_blank = text.chars().all(is_space);
+        let has_begun = self.link.as_ref().is_some_and(|link| !link.name.trim().is_empty());
+        if !has_begun {
+            // A link in a different paragraph, or after an empty line, ends the text before it.
+            self.open_text(index, is_blank);
+        }
+        self.open_link(index);
+        let Some(link) = &mut self.link else { return };
+        link.name.push_str(text);
+        if link.is_inline
+            && let Some(open) = &mut self.text
+        {
+            open.raw.push_str(text);
+        }
+        self.n_breaks = if is_blank { self.n_breaks } else { 0 };
+    }
+
+    /// Continues the open text, or begins one if these are words of a new paragraph.
+    fn open_text(&mut self, index: u32, is_blank: bool) {
+        let paragraph = self.page.paragraphs[index as usize];
+        let is_same = self.text.as_ref().is_some_and(|open| open.paragraph == paragraph) && self.n_breaks < 2;
+        if !is_same && !is_blank {
+            self.close_text();
+            let (raw, marks) = (String::new(), Vec::new());
+            self.text = Some(OpenText { paragraph, raw, has_own_words: false, marks, end_of_link: 0 });
+        }
     }
 
     fn visit_element(&mut self, index: u32, node: &LayoutNode) {
@@ -164,38 +202,47 @@ impl LeafReader<'_> {
                 link.image_name.get_or_insert_with(|| name.clone());
             }
         }
-        let (spot, is_within_text) = self.here();
-        if is_within_text {
-            self.within.push((PositionedKind::Image, self.block.images.len()));
+        let (position, is_within_text) = self.here();
+        if is_within_text && let Some(open) = &mut self.text {
+            let (kind, number, start) = (PositionedKind::Image, self.block.images.len(), open.raw.len());
+            open.marks.push(Mark { kind, number, start, end: start });
         }
-        self.block.places.images.push(spot);
+        self.block.places.images.push(position);
         self.block.images.push(Image::ignoring(self.resolver.ignored, name, source));
     }
 
     /// The current position, and whether it is inside an open text.
     fn here(&self) -> (TextPosition, bool) {
         let text = self.block.texts.len() as u32;
-        match &self.text {
-            Some((_, open)) => (TextPosition { text, byte: open.len() as u32 }, true),
-            None => (TextPosition { text, byte: 0 }, false),
-        }
+        let byte = self.text.as_ref().map_or(0, |open| open.raw.len() as u32);
+        (TextPosition { text, byte, n_bytes: 0 }, self.text.is_some())
     }
 
     fn open_link(&mut self, index: u32) {
         let anchor = self.page.anchors[index as usize];
-        if self.link.as_ref().is_none_or(|link| link.anchor != anchor) {
-            self.close_link();
-            // The texts before and after a link are separate words.
-            self.space();
-            let (spot, is_within_text) = self.here();
-            self.link =
-                Some(OpenLink { anchor, name: String::new(), image_name: None, spot, is_within_text });
+        if self.link.as_ref().is_some_and(|link| link.anchor == anchor) {
+            // A text may have begun with the first words of the link.
+            let (here, is_within_text) = self.here();
+            if let Some(link) = self.link.as_mut().filter(|link| link.name.trim().is_empty()) {
+                (link.position, link.is_within_text) = (here, is_within_text);
+            }
+            return;
         }
+        self.close_link();
+        // Two links side by side are separate words.
+        if self.text.as_ref().is_some_and(|open| open.end_of_link > 0 && open.end_of_link == open.raw.len()) {
+            self.space();
+        }
+        let (position, is_within_text) = self.here();
+        let is_inline =
+            !self.page.facts(anchor).has_blocks && self.page.paragraphs[anchor as usize] != anchor;
+        let (name, image_name) = (String::new(), None);
+        self.link = Some(OpenLink { anchor, name, image_name, position, is_within_text, is_inline });
     }
 
     /// A link without words is named after its image or label. An invisible link is left out.
     fn close_link(&mut self) {
-        let Some(link) = self.link.take() else { return };
+        let Some(mut link) = self.link.take() else { return };
         let node = self.page.node(link.anchor);
         let mut name = fold(&link.name);
         if name.is_empty() {
@@ -205,25 +252,41 @@ impl LeafReader<'_> {
                 Some(found) => name = found,
                 None => return,
             }
+            link.is_inline = false;
         }
         let url = self.resolver.resolve(node.attribute("href").unwrap_or(""));
-        if link.is_within_text && self.text.is_some() && link.spot.text == self.block.texts.len() as u32 {
-            self.within.push((PositionedKind::Link, self.block.links.len()));
+        if link.is_within_text
+            && link.position.text == self.block.texts.len() as u32
+            && let Some(open) = &mut self.text
+        {
+            let start = (link.position.byte as usize).min(open.raw.len());
+            let end = if link.is_inline { open.raw.len() } else { start };
+            open.end_of_link = end;
+            open.marks.push(Mark { kind: PositionedKind::Link, number: self.block.links.len(), start, end });
         }
-        self.block.places.links.push(link.spot);
+        self.block.places.links.push(link.position);
         self.block.links.push(Link::ignoring(self.resolver.ignored, name, url));
     }
 
     fn close_text(&mut self) {
         self.n_breaks = 0;
-        let within = std::mem::take(&mut self.within);
-        let Some((_, text)) = self.text.take() else { return };
-        let mut marks: Vec<u32> =
-            within.iter().filter_map(|mark| self.spot(mark).map(|spot| spot.byte)).collect();
-        let text = fold_marked(&text, &mut marks);
-        for (mark, byte) in within.iter().zip(marks) {
-            if let Some(spot) = self.spot(mark) {
-                spot.byte = byte;
+        let Some(mut open) = self.text.take() else { return };
+        if !open.has_own_words {
+            open.cut_out_links();
+        }
+        let mut bytes: Vec<u32> = open.marks.iter().map(|mark| mark.start as u32).collect();
+        let text = fold_marked(&open.raw, &mut bytes);
+        for (mark, byte) in open.marks.iter().zip(bytes) {
+            let is_named = mark.end > mark.start;
+            let name = self.block.links.get(mark.number).filter(|_| is_named).map(|link| link.name.as_str());
+            let n_bytes = name.filter(|name| text[byte as usize..].starts_with(name)).map_or(0, str::len);
+            let places = &mut self.block.places;
+            let position = match mark.kind {
+                PositionedKind::Link => places.links.get_mut(mark.number),
+                PositionedKind::Image => places.images.get_mut(mark.number),
+            };
+            if let Some(position) = position {
+                (position.byte, position.n_bytes) = (byte, n_bytes as u32);
             }
         }
         if !text.is_empty() {
@@ -231,16 +294,19 @@ impl LeafReader<'_> {
         }
     }
 
-    fn spot(&mut self, (kind, number): &(PositionedKind, usize)) -> Option<&mut TextPosition> {
-        match kind {
-            PositionedKind::Link => self.block.places.links.get_mut(*number),
-            PositionedKind::Image => self.block.places.images.get_mut(*number),
+    fn space(&mut self) {
+        if let Some(open) = &mut self.text {
+            open.raw.push(' ');
         }
     }
+}
 
-    fn space(&mut self) {
-        if let Some((_, text)) = &mut self.text {
-            text.push(' ');
+impl OpenText {
+    /// Leaves only the signs between links, at their places.
+    fn cut_out_links(&mut self) {
+        for mark in self.marks.iter_mut().filter(|mark| mark.end > mark.start) {
+            self.raw.replace_range(mark.start..mark.end, &" ".repeat(mark.end - mark.start));
+            mark.end = mark.start;
         }
     }
 }
@@ -255,8 +321,8 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// Like [`fold`], but also moves each mark from a byte of the raw text to the byte of the next word in the result.
-/// There are few marks, and they are nearly sorted.
+/// Like [`fold`], but also moves each mark from a byte of the raw text to the same byte in the result, or to the next
+/// word if there was white space. There are few marks, and they are nearly sorted.
 fn fold_marked(text: &str, marks: &mut [u32]) -> String {
     let mut order: Vec<usize> = (0..marks.len()).collect();
     order.sort_by_key(|&mark| marks[mark]);
@@ -272,6 +338,9 @@ fn fold_marked(text: &str, marks: &mut [u32]) -> String {
             marks[mark] = folded.len() as u32;
         }
         let (word, after) = rest.split_at(end_of_word(rest));
+        while let Some(mark) = order.next_if(|&mark| (marks[mark] as usize) < at + word.len()) {
+            marks[mark] = (folded.len() + marks[mark] as usize - at) as u32;
+        }
         folded.push_str(word);
         rest = after.trim_start_matches(is_space);
     }

@@ -32,6 +32,8 @@ pub(super) struct Facts {
     /// Visible characters without white space.
     pub(super) n_letters: u32,
     pub(super) n_link_letters: u32,
+    /// Characters that are one click away.
+    pub(super) n_collapsed_letters: u32,
     pub(super) n_words: u32,
     pub(super) n_links: u32,
     pub(super) n_images: u32,
@@ -102,6 +104,7 @@ impl Facts {
         self.end = self.end.max(other.end);
         self.n_letters = self.n_letters.saturating_add(other.n_letters);
         self.n_link_letters = self.n_link_letters.saturating_add(other.n_link_letters);
+        self.n_collapsed_letters = self.n_collapsed_letters.saturating_add(other.n_collapsed_letters);
         self.n_words = self.n_words.saturating_add(other.n_words);
         self.n_links += other.n_links;
         self.n_images += other.n_images;
@@ -257,6 +260,7 @@ impl<'a> PageFacts<'a> {
             let size = if node.font_size.is_finite() { node.font_size.clamp(6.0, 96.0) } else { 16.0 };
             facts.n_letters = n_letters;
             facts.n_words = n_words;
+            facts.n_collapsed_letters = if node.is_collapsed { n_letters } else { 0 };
             facts.n_link_letters = if self.anchors[index] == NONE { 0 } else { n_letters };
             facts.mass = n_letters as f32 * size * size * AREA_PER_LETTER;
             facts.font_sum = n_letters as f32 * size;
@@ -358,7 +362,6 @@ fn hides_subtree(node: &LayoutNode) -> bool {
                 | "datalist"
                 | "metadata"
         )
-        || node.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
 /// Whether the element displays the words inside it by itself, or not at all, instead of as lines of the page.

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use super::NodeId;
 use crate::rng::mix;
 
+/// The constants of FNV-1a with 64 bits. IDs are stored, so the hash must not depend on a library's version.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
@@ -25,6 +26,7 @@ impl IdHasher {
         for byte in text.bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(PRIME);
         }
+        // Without the length "ab", "c" and "a", "bc" would have the same hash.
         self.number(text.len() as u64)
     }
 

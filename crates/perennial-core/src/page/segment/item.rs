@@ -105,6 +105,17 @@ fn is_slug(segment: &str) -> bool {
     n_hyphens >= 2 || digits.any(|run| run.len() >= 5) || parts.any(is_hex)
 }
 
+/// Whether a key is that of one article or post: words with hyphens, a long number, or a date in the path.
+pub(crate) fn names_article(key: &str) -> bool {
+    let path = key.split('?').next().unwrap_or("");
+    let segments: Vec<&str> = path.split('/').skip(1).filter(|segment| !segment.is_empty()).collect();
+    let is_number = |segment: &str, n_digits: usize| {
+        segment.len() == n_digits && segment.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let has_date = segments.windows(2).any(|pair| is_number(pair[0], 4) && is_number(pair[1], 2));
+    has_date || segments.iter().rev().take(2).any(|segment| is_slug(segment))
+}
+
 fn is_tracking(parameter: &str) -> bool {
     let name = parameter.split('=').next().unwrap_or("");
     name.is_empty()

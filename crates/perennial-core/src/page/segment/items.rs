@@ -5,13 +5,14 @@
 //! 2. A record is the largest part of the page whose strong links all have the same URL: image, headline and teaser.
 //! 3. Records with the same markup around them form a list. A list counts if enough of its items have headlines.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use url::Url;
 
 use super::facts::{NONE, PageFacts, is_heading};
 use super::item::{
     ItemList, ItemPlace, ListItem, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, item_key,
+    names_article,
 };
 use super::purpose::Purpose;
 use super::teasers::Teasers;
@@ -173,6 +174,8 @@ struct CandidateLinks {
     names: Vec<String>,
     resolver: Vec<String>,
     is_strong: Vec<bool>,
+    /// Words of links and headings that occur in several places, such as "Read more" and the names of sections.
+    repeated: HashSet<u64>,
 }
 
 impl CandidateLinks {
@@ -183,6 +186,7 @@ impl CandidateLinks {
             names: Vec::new(),
             resolver: Vec::new(),
             is_strong: Vec::new(),
+            repeated: HashSet::new(),
         };
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let own = base.as_ref().map(item_key).unwrap_or_default();
@@ -226,6 +230,7 @@ impl CandidateLinks {
     /// Marks the keys of strong links.
     fn mark_strong(&mut self, page: &PageFacts, zones: &PageZones) {
         let mut n_plain: Vec<u32> = vec![0; page.facts.len()];
+        let mut entries: Vec<u32> = Vec::new();
         for index in 0..page.facts.len() {
             let node = page.node(index as u32);
             if node.is_text() && page.is_seen[index] && page.anchors[index] == NONE {
@@ -245,8 +250,57 @@ impl CandidateLinks {
             if has_heading && facts.n_words > 0 || facts.n_words >= MIN_TITLE_WORDS && !is_inline {
                 self.is_strong[key as usize] = true;
             }
+            if facts.n_words > 0 && !is_inline {
+                entries.push(index as u32);
+            }
         }
         self.mark_headed(page, zones);
+        self.mark_alike(page, &entries);
+        self.find_repeated(page, zones, &entries);
+    }
+
+    /// A link with a short name is an entry if most links with the same markup are, or if they lead to articles.
+    fn mark_alike(&mut self, page: &PageFacts, entries: &[u32]) {
+        let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &index in entries {
+            groups.entry(markup_template(page, index)).or_default().push(self.keys[index as usize]);
+        }
+        // Marked at the end, so that the order of the groups does not matter.
+        let mut found: Vec<u32> = Vec::new();
+        for mut keys in groups.into_values() {
+            keys.sort_unstable();
+            keys.dedup();
+            let n_strong = keys.iter().filter(|key| self.is_strong[**key as usize]).count();
+            let n_articles = keys.iter().filter(|key| names_article(&self.names[**key as usize])).count();
+            if n_strong >= 3 && 2 * n_strong >= keys.len() || are_articles(n_articles, keys.len()) {
+                found.extend(keys);
+            }
+        }
+        found.into_iter().for_each(|key| self.is_strong[key as usize] = true);
+    }
+
+    /// Collects names of links with several targets, and headings that occur twice.
+    fn find_repeated(&mut self, page: &PageFacts, zones: &PageZones, entries: &[u32]) {
+        let mut first_key: HashMap<u64, u32> = HashMap::new();
+        for &index in entries {
+            let (words, key) = (words_hash(page, index), self.keys[index as usize]);
+            if *first_key.entry(words).or_insert(key) != key {
+                self.repeated.insert(words);
+            }
+        }
+        let mut seen: HashSet<u64> = HashSet::new();
+        for index in (0..page.facts.len() as u32).filter(|&index| zones.headings[index as usize] == index) {
+            // A headline may occur twice with its link.
+            let facts = page.facts(index);
+            let words = words_hash(page, index);
+            if facts.n_links == 0 && page.anchors[index as usize] == NONE && !seen.insert(words) {
+                self.repeated.insert(words);
+            }
+        }
+    }
+
+    fn is_repeated(&self, page: &PageFacts, node: u32) -> bool {
+        self.repeated.contains(&words_hash(page, node))
     }
 
     /// A heading without a link makes the only URL near it strong, as in cards that are covered by one link.
@@ -401,7 +455,28 @@ impl ItemCandidate {
     }
 }
 
-/// The node of the headline: the first heading with words, or else the link with the most words.
+/// Minimum number of links to articles, and their share in quarters, that make links with short names a list.
+const MIN_ARTICLES: usize = 5;
+
+fn are_articles(n_articles: usize, n_links: usize) -> bool {
+    n_articles >= MIN_ARTICLES && 4 * n_articles >= 3 * n_links
+}
+
+/// A hash of the visible words below a node.
+fn words_hash(page: &PageFacts, node: u32) -> u64 {
+    let texts = (node..page.facts(node).end).filter(|&index| page.is_seen[index as usize]);
+    let words = texts.flat_map(|index| page.node(index).text.split_whitespace());
+    let bytes = words.flat_map(|word| word.bytes().chain([b' ']));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// A heading with fewer words may be a kicker, the name of a section above the headline.
+const MIN_HEADING_WORDS: u32 = 3;
+
+/// The node of the headline: the first heading with words, or else the link with the most words. After a kicker it is
+/// the heading or link that carries the words.
 fn title_node(
     page: &PageFacts,
     zones: &PageZones,
@@ -415,13 +490,26 @@ fn title_node(
         return (Some(root), true);
     }
     let nodes = || root..page.facts(root).end;
-    let heading =
-        nodes().find(|&index| zones.headings[index as usize] == index && page.facts(index).n_words > 0);
-    if heading.is_some() {
-        return (heading, true);
+    let most_words = |index: &u32| (page.facts(*index).n_words, std::cmp::Reverse(*index));
+    let headings =
+        || nodes().filter(|&index| zones.headings[index as usize] == index && page.facts(index).n_words > 0);
+    let own = || nodes().filter(|&index| key.is_some_and(|key| links.keys[index as usize] == key));
+    if let Some(first) = headings().next() {
+        let is_kicker = page.facts(first).n_words < MIN_HEADING_WORDS || links.is_repeated(page, first);
+        if !is_kicker {
+            return (Some(first), true);
+        }
+        let longest = headings().max_by_key(most_words).unwrap_or(first);
+        // A heading inside a link, or with one, is the headline however short it is.
+        let is_linked = page.facts(first).n_links > 0 || page.anchors[first as usize] != NONE;
+        if page.facts(longest).n_words > page.facts(first).n_words || is_linked {
+            return (Some(longest), true);
+        }
+        let carries_words =
+            |index: &u32| page.facts(*index).n_words >= MIN_TITLE_WORDS && !links.is_repeated(page, *index);
+        return (own().filter(carries_words).max_by_key(most_words).or(Some(first)), true);
     }
-    let own = nodes().filter(|&index| key.is_some_and(|key| links.keys[index as usize] == key));
-    let longest = own.max_by_key(|&index| (page.facts(index).n_words, std::cmp::Reverse(index)));
+    let longest = own().max_by_key(most_words);
     (longest.filter(|&index| page.facts(index).n_words > 0), around != NONE)
 }
 
@@ -534,6 +622,10 @@ fn is_list(group: &[&ItemCandidate], links: &CandidateLinks) -> bool {
     let n_headed = group.iter().filter(|place| place.is_headed).count();
     if n_plain > 0 && n_keys == 0 {
         return n_plain >= 3;
+    }
+    let n_articles = keys.iter().flatten().filter(|key| names_article(key)).count();
+    if are_articles(n_articles, n_keys) && median >= 2 {
+        return true;
     }
     match n_keys {
         3.. => median >= MIN_TITLE_WORDS || median >= 2 && 2 * n_headed > group.len(),

@@ -42,6 +42,7 @@ pub use block::{
 pub use cut::Cues;
 use id::IdHasher;
 pub use id::IgnoredParameters;
+pub(crate) use item::names_article;
 pub use item::{
     ItemList, ItemPlace, ListItem, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, item_key,
 };
@@ -59,7 +60,7 @@ use teasers::Teasers;
 
 /// Increase it whenever this module computes different blocks, words or importances from the same layout. Otherwise an
 /// archive written by an earlier program would report a change of the page.
-const REVISION: u32 = 3;
+const REVISION: u32 = 4;
 
 /// How finely a page is cut, and how blocks are weighed and hashed. The `Debug` output of this struct and of its
 /// fields is hashed into the engine name. A renamed field therefore makes all stored trees with such settings
@@ -147,6 +148,7 @@ fn cut_and_fill(
     (list, teasers): (&ItemList, &Teasers),
 ) -> (Vec<Block>, Vec<LeafFacts>) {
     // On an article page, list entries are links to other pages. On other pages they are the main content.
+    let entries = teasers;
     let teasers = Some(teasers).filter(|_| list.n_body_words >= MIN_BODY_WORDS && !list.is_listing());
     let resolver = UrlResolver::new(&page.layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(page, &config.pins);
@@ -159,6 +161,7 @@ fn cut_and_fill(
         visual,
         leaves: Vec::new(),
         teasers,
+        entries,
     };
     let blocks = if page.is_usable() {
         builder.visual = cut::visual_blocks(page, &config.cues, teasers);
@@ -180,6 +183,15 @@ struct LeafFacts {
     is_teasers: bool,
     /// Whether it is part of an article page but not text to read: the head, buttons, captions.
     is_beside_prose: bool,
+    /// Whether most of it consists of list entries, on any page.
+    is_entries: bool,
+}
+
+impl LeafFacts {
+    /// Whether most of it is one click away.
+    fn is_collapsed(&self) -> bool {
+        2 * self.facts.n_collapsed_letters > self.facts.n_letters
+    }
 }
 
 fn is_empty(leaf: &Block) -> bool {
@@ -197,7 +209,12 @@ struct BlockBuilder<'a> {
     leaves: Vec<LeafFacts>,
     /// The positions of list entries on an article page.
     teasers: Option<&'a Teasers>,
+    /// The same on any page.
+    entries: &'a Teasers,
 }
+
+/// Share of the words of a list's entries that makes a part a list.
+const MIN_ENTRY_SHARE: f32 = 0.6;
 
 impl BlockBuilder<'_> {
     /// Puts the whole page into one block if it has no usable layout.
@@ -211,7 +228,8 @@ impl BlockBuilder<'_> {
         let facts = self.page.facts.first().cloned().unwrap_or_default();
         let pin = self.pin(0, n_nodes);
         let (purpose, is_teasers, is_beside_prose) = (Purpose::Unknown, false, false);
-        self.leaves.push(LeafFacts { facts, purpose, pin, is_teasers, is_beside_prose });
+        let is_entries = false;
+        self.leaves.push(LeafFacts { facts, purpose, pin, is_teasers, is_beside_prose, is_entries });
         vec![leaf]
     }
 
@@ -247,14 +265,17 @@ impl BlockBuilder<'_> {
         visual.iter().for_each(|visual| facts.absorb_later(&visual.facts));
         leaf.rect = facts.rect;
         let purpose = main_purpose(visual);
-        let is_teasers = self.teasers.is_some_and(|teasers| teasers.share(start, end) > 0.6);
+        let is_entries = self.entries.share(start, end) > MIN_ENTRY_SHARE;
+        let is_teasers = is_entries && self.teasers.is_some();
         // Captions do not count, because a gallery may have many images.
         let n_beside = visual.iter().filter(|visual| !visual.is_caption).map(|visual| visual.facts.n_words);
         let is_beside_prose = self.teasers.is_some()
             && n_beside.sum::<u32>() <= MOST_WORDS_BESIDE
             && !visual.iter().any(VisualBlock::is_prose);
         let pin = self.pin(start, end);
-        self.leaves.push(LeafFacts { facts, purpose, pin, is_teasers, is_beside_prose });
+        let facts = LeafFacts { facts, purpose, pin, is_teasers, is_beside_prose, is_entries };
+        leaf.is_collapsed = facts.is_collapsed();
+        self.leaves.push(facts);
         Some(leaf)
     }
 

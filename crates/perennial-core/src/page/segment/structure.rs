@@ -127,10 +127,11 @@ mod tests {
             display: node.display,
             is_fixed: node.is_fixed,
             is_visible: node.is_visible,
+            is_collapsed: node.is_collapsed,
         };
         let nodes = (0..).zip(&layout.nodes).map(own).collect();
-        let boxes =
-            Boxes { engine: layout.engine.clone(), width: layout.width, height: layout.height, nodes };
+        let (engine, width, height) = (layout.engine.clone(), layout.width, layout.height);
+        let boxes = Boxes { engine, width, height, is_unstyled: layout.is_unstyled, nodes };
         ReusableLayout::new(fingerprint(&light(layout), styles), boxes)
     }
 

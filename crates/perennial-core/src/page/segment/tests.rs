@@ -119,7 +119,7 @@ fn links_images_and_texts_are_read_with_resolved_urls() {
     let tree = tree(page);
     let leaf = tree.leaves().next().unwrap();
     assert_eq!(leaf.links, [Link::new("two three", "http://a.org/x?y=1")]);
-    assert_eq!(leaf.texts, [Text::new("One four five"), Text::new("six")]);
+    assert_eq!(leaf.texts, [Text::new("One two three four five"), Text::new("six")]);
     let images = [
         Image::new("pic.png", "http://a.org/dir/i/pic.png?v=2"),
         Image::new("a b", "http://a.org/dir/b.gif"),
@@ -127,13 +127,170 @@ fn links_images_and_texts_are_read_with_resolved_urls() {
     assert_eq!(leaf.images, images);
 }
 
+/// The texts, and the links with their names in brackets if these are part of a text.
+fn sentences(markup: &str) -> (Vec<String>, Vec<String>) {
+    let tree = tree(&format!("<html><body>{markup}</body></html>"));
+    let (mut texts, mut links) = (Vec::new(), Vec::new());
+    for leaf in tree.leaves() {
+        texts.extend(leaf.texts.iter().map(|text| text.text.clone()));
+        for (n, (link, place)) in (0u32..).zip(leaf.links.iter().zip(&leaf.places.links)) {
+            let name = leaf.text_around_link(n).map(|text| {
+                let (from, n_bytes) = (place.byte as usize, place.n_bytes as usize);
+                leaf.texts[text as usize].text[from..from + n_bytes].to_owned()
+            });
+            assert!(name.as_ref().is_none_or(|name| *name == link.name));
+            links.push(if name.is_some() { format!("[{}]", link.name) } else { link.name.clone() });
+        }
+    }
+    (texts, links)
+}
+
+#[test]
+fn a_text_is_the_sentence_as_it_is_read() {
+    let a = |name: &str| format!("<a href=\"/{}\">{name}</a>", name.len());
+    for (markup, text) in [
+        (
+            format!("<p>The minister, {}, resigned.</p>", a("Anna Ó Dálaigh")),
+            "The minister, Anna Ó Dálaigh, resigned.",
+        ),
+        (
+            format!("<li>Das Amt leitet {}, Vertreter ist {}.</li>", a("Jürgen Groß"), a("Ute Ahn")),
+            "Das Amt leitet Jürgen Groß, Vertreter ist Ute Ahn.",
+        ),
+        (
+            format!("<p>Fix a memory handling bug in {}.</p>", a("telnet(1)")),
+            "Fix a memory handling bug in telnet(1).",
+        ),
+        (format!("<p>{}es en {}</p>", a("Autobus"), a("<b>Perú </b>")), "Autobuses en Perú"),
+        (format!("<p>首相{}が辞任した。</p>", a("田中花子")), "首相田中花子が辞任した。"),
+        (format!("<p>Tags: {}{}</p>", a("un"), a("deux")), "Tags: un deux"),
+        (
+            format!("<p>See <b>{}</b><br/>or {}.</p>", a("part one"), a("part two")),
+            "See part one or part two.",
+        ),
+    ] {
+        let (texts, links) = sentences(&markup);
+        assert_eq!(texts, [text]);
+        assert!(links.iter().all(|link| link.starts_with('[')), "{links:?}");
+    }
+}
+
+#[test]
+fn links_without_words_around_them_stand_alone() {
+    let (texts, links) = sentences(
+        "<p><a href=\"/a\">Home</a> | <a href=\"/b\">News</a></p><li><a href=\"/c\">Sport</a></li>\
+         <div>Before <a href=\"/d\"><h2>A card</h2><p>with a teaser</p></a> after</div>\
+         <p>Words<br/><br/><a href=\"/e\">below them</a></p>",
+    );
+    assert_eq!(texts, ["|", "Before", "after", "Words"]);
+    assert_eq!(links, ["Home", "News", "Sport", "A card with a teaser", "below them"]);
+}
+
+#[test]
+fn most_of_a_block_makes_it_collapsed_which_lowers_its_importance() {
+    let page = format!(
+        "<html><body><div class=\"row\"><div>{}</div><div>{}</div></div></body></html>",
+        paragraphs(4),
+        "<ul><li><a href=\"/x\">a link of the side column with some words</a></li></ul>".repeat(6)
+    );
+    let mut layout = sketch(&page);
+    let plain = segment(&layout, &SegmentConfig::default());
+    layout.nodes.iter_mut().filter(|node| node.rect.x > 600.0).for_each(|node| node.is_collapsed = true);
+    let tree = segment(&layout, &SegmentConfig::default());
+    let found: Vec<bool> = tree.leaves().map(|leaf| leaf.is_collapsed).collect();
+    assert_eq!(found, [false, true]);
+    let weights = [&plain, &tree].map(|tree| tree.leaves().nth(1).unwrap().importance);
+    assert!(weights[1] > 0.0 && weights[1] < 0.7 * weights[0], "{weights:?}");
+    assert_eq!(vixml::read(&vixml::write(&tree)).unwrap(), tree);
+}
+
+fn titles(markup: &str) -> Vec<String> {
+    let list = tree(&format!("<html><body>{markup}</body></html>")).list.unwrap();
+    list.items.into_iter().map(|item| item.title).collect()
+}
+
+#[test]
+fn a_kicker_is_not_the_title_of_a_story() {
+    let story = |kicker: &str, title: &str, slug: &str| {
+        format!(
+            "<div class=\"card\"><h3>{kicker}</h3><h2><a href=\"/news/{slug}\">{title}</a></h2><p>Some more words about it.</p></div>"
+        )
+    };
+    let page = story("Real estate", "Rents in the harbour district rise again", "rents-rise-again")
+        + &story(
+            "Rat und Verwaltung heute",
+            "Bürgermeisterin tritt nach neun Jahren zurück",
+            "sie-tritt-zurueck",
+        )
+        + &story(
+            "Rat und Verwaltung heute",
+            "Die neue Brücke wird teurer als geplant",
+            "bruecke-wird-teurer",
+        )
+        + &story("Opinión", "El puente que nadie quiso construir", "el-puente-que-nadie");
+    let titles = titles(&page);
+    assert_eq!(titles.len(), 4, "{titles:?}");
+    assert!(titles[0].starts_with("Rents in") && titles[1].starts_with("Bürgermeisterin"), "{titles:?}");
+    assert!(titles[2].starts_with("Die neue") && titles[3].starts_with("El puente"), "{titles:?}");
+}
+
+#[test]
+fn the_link_carries_the_title_if_the_heading_is_a_label() {
+    let story = |title: &str, slug: &str| {
+        format!(
+            "<div class=\"card\"><h3>Essay</h3><p><a href=\"/{slug}\">{title}</a></p><p><a href=\"/{slug}\">Read the whole text here</a></p></div>"
+        )
+    };
+    let page = story("Why we sleep at noon", "why-we-sleep")
+        + &story("On the use of old maps", "on-old-maps")
+        + &story("A door without a house", "a-door-without");
+    assert_eq!(titles(&page), ["Why we sleep at noon", "On the use of old maps", "A door without a house"]);
+}
+
+#[test]
+fn short_titles_and_titles_that_differ_in_a_number_are_titles() {
+    let posts = |names: &[(&str, &str)]| {
+        let entry = |(name, slug): &(&str, &str)| {
+            format!("<li class=\"post\"><a href=\"/2023/01/{slug}\">{name}</a></li>")
+        };
+        names.iter().map(entry).collect::<String>()
+    };
+    let releases = [
+        ("Announcing Rust 1.67.1", "rust-1-67-1"),
+        ("Announcing Rust 1.67.0", "rust-1-67-0"),
+        ("Announcing Rust 1.66.1", "rust-1-66-1"),
+    ];
+    let short =
+        [("Regen", "der-lange-regen"), ("Cats, dogs", "cats-and-dogs"), ("Hello world", "hello-new-world")];
+    let all: Vec<_> = releases.into_iter().chain(short).collect();
+    assert_eq!(titles(&format!("<ul>{}</ul>", posts(&all))).len(), 6);
+    let menu =
+        [("Home", "a"), ("News", "b"), ("Sport", "c"), ("About us", "d"), ("Shop", "e"), ("Contact", "f")];
+    let entry = |(name, slug): &(&str, &str)| format!("<li class=\"m\"><a href=\"/{slug}\">{name}</a></li>");
+    assert_eq!(
+        titles(&format!("<ul>{}</ul>", menu.iter().map(entry).collect::<String>())),
+        [""; 0],
+        "a menu is no list"
+    );
+}
+
+#[test]
+fn a_list_of_posts_is_not_navigation() {
+    let entry = |n: usize| {
+        format!("<li class=\"post\"><a href=\"/2023/0{n}/a-post-about-{n}\">A post about number {n}</a></li>")
+    };
+    let page = format!("<html><body><ul>{}</ul></body></html>", (1..9).map(entry).collect::<String>());
+    let roles: Vec<BlockRole> = tree(&page).leaves().map(|leaf| leaf.role).collect();
+    assert!(!roles.contains(&BlockRole::Navigation), "{roles:?}");
+}
+
 #[test]
 fn hidden_content_is_left_out() {
-    let page = "<html><body><p>seen</p><p hidden=\"\">unseen</p><div aria-hidden=\"true\"><p>nor this</p></div></body></html>";
+    let page = "<html><body><p>seen</p><p hidden=\"\">unseen</p><div aria-hidden=\"true\"><p>and this</p></div></body></html>";
     let mut layout = sketch(page);
     layout.nodes.iter_mut().filter(|node| node.text == "unseen").for_each(|node| node.is_visible = false);
     let tree = segment(&layout, &SegmentConfig::default());
-    assert_eq!(leaves(&tree), ["seen"]);
+    assert_eq!(leaves(&tree), ["seen and this"], "aria-hidden hides from screen readers only");
 }
 
 #[test]
@@ -210,6 +367,7 @@ fn any_layout() -> impl Strategy<Value = Layout<'static>> {
                 display: if tags[tag].is_empty() { Display::Inline } else { displays[display] },
                 is_fixed: bits == 1,
                 is_visible: bits != 0,
+                is_collapsed: bits == 2,
             });
         Layout { base_url: "http://a.org/".into(), nodes: nodes.collect(), ..Layout::default() }
     })
@@ -239,7 +397,7 @@ proptest! {
         let page = PageFacts::new(&layout, &[]);
         let seen = (0..layout.nodes.len()).filter(|i| page.is_seen[*i]).map(|i| &*layout.nodes[i].text);
         // A link may be named after its image, which is not text of the page.
-        let in_links = tree.leaves().flat_map(|leaf| leaf.links.iter().filter(|link| leaf.images.iter().all(|image| image.name != link.name)));
+        let in_links = tree.leaves().flat_map(|leaf| leaf.links_outside_texts().filter(|link| leaf.images.iter().all(|image| image.name != link.name)));
         let in_texts = tree.leaves().flat_map(|leaf| leaf.texts.iter().map(|text| text.text.as_str()));
         prop_assert_eq!(letters(seen), letters(in_links.map(|link| link.name.as_str()).chain(in_texts)));
     }
@@ -322,7 +480,7 @@ fn visible_words_without_a_box_are_counted() {
 fn different_settings_give_a_different_engine_name() {
     let page = sketch("<html><body><p class=\"x\">Some words</p></body></html>");
     let engine = |config: &SegmentConfig| segment(&page, config).engine;
-    assert_eq!(engine(&SegmentConfig::default()), "sketch cut/3");
+    assert_eq!(engine(&SegmentConfig::default()), "sketch cut/4");
     let configs = [
         SegmentConfig::default(),
         with_parts(Some(".x"), &[]),

@@ -126,6 +126,9 @@ pub(crate) fn write_block(out: &mut String, block: &Block, depth: usize) {
     number(out, "doc", block.doc);
     number(out, "importance", block.importance);
     attribute(out, "role", block.role.name());
+    if block.is_collapsed {
+        number(out, "collapsed", true);
+    }
     out.push_str(">\n");
     for child in &block.children {
         write_block(out, child, depth + 1);
@@ -168,15 +171,18 @@ fn write_texts(out: &mut String, block: &Block, depth: usize) {
     });
 }
 
-/// Writes positions as `text:byte`, as `text` if the byte is 0, and with `*n` if n elements share one.
+/// Writes positions as `text:byte+n_bytes`, without the parts that are 0, and with `*n` if n elements share one.
 pub(crate) fn write_spots(spots: &[TextPosition]) -> String {
     let mut out = String::new();
     for run in spots.chunk_by(|x, y| x == y) {
         let space = if out.is_empty() { "" } else { " " };
-        let TextPosition { text, byte } = run[0];
+        let TextPosition { text, byte, n_bytes } = run[0];
         let _ = write!(out, "{space}{text}");
         if byte > 0 {
             let _ = write!(out, ":{byte}");
+        }
+        if n_bytes > 0 {
+            let _ = write!(out, "+{n_bytes}");
         }
         if run.len() > 1 {
             let _ = write!(out, "*{}", run.len());
@@ -191,12 +197,14 @@ const MAX_SPOTS: usize = 1 << 20;
 pub(crate) fn read_spots(text: &str) -> Result<Vec<TextPosition>, String> {
     let mut spots = Vec::new();
     for part in text.split_ascii_whitespace() {
-        let wrong = || format!("{part:?} is not a position; write 3, 3:14 or 3:14*2");
+        let wrong = || format!("{part:?} is not a position; write 3, 3:14, 3:14+5 or 3:14*2");
         let (place, n) = part.split_once('*').unwrap_or((part, "1"));
+        let (place, n_bytes) = place.split_once('+').unwrap_or((place, "0"));
         let (text, byte) = place.split_once(':').unwrap_or((place, "0"));
         let spot = TextPosition {
             text: text.parse().map_err(|_| wrong())?,
             byte: byte.parse().map_err(|_| wrong())?,
+            n_bytes: n_bytes.parse().map_err(|_| wrong())?,
         };
         let n: usize = n.parse().map_err(|_| wrong())?;
         if n > MAX_SPOTS || spots.len() + n > MAX_SPOTS {
@@ -376,6 +384,7 @@ impl VixmlReader {
             doc: parse(tag, "doc")?,
             importance: parse(tag, "importance")?,
             role: BlockRole::from_name(&text(tag, "role").unwrap_or_default()),
+            is_collapsed: has(tag, "collapsed") && parse(tag, "collapsed")?,
             ..Block::default()
         });
         Ok(())

@@ -95,11 +95,14 @@ const SIZE_POWER: f32 = 0.5;
 /// Factor on the likelihood that list entries are main content on an article page.
 const TEASER_FACTOR: f32 = 0.2;
 
+/// Factor on the score of content that is one click away.
+const COLLAPSED_FACTOR: f32 = 0.5;
+
 /// Characters of prose (about seventy words) that make a leaf a possible continuation of an article. A note about the
 /// author is shorter.
 const MIN_PART_LETTERS: u32 = 400;
 
-/// Added to the squared likelihood of every leaf.
+/// Added to the squared likelihood of every leaf, because a leaf outside the main content has some importance too.
 const FLOOR: f32 = 0.01;
 
 /// The probability that a leaf is main content.
@@ -114,7 +117,9 @@ pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
     let likelihoods: Vec<f32> = likelihoods
         .map(|(row, leaf)| likelihood(&row) * if leaf.is_teasers { TEASER_FACTOR } else { 1.0 })
         .collect();
-    let scores = leaves.iter().zip(&likelihoods).map(|(leaf, likelihood)| score(leaf, *likelihood));
+    let scores = leaves.iter().zip(&likelihoods).map(|(leaf, likelihood)| {
+        score(leaf, *likelihood) * if leaf.is_collapsed() { COLLAPSED_FACTOR } else { 1.0 }
+    });
     let shares = share(scores.collect(), leaves);
     let roles = roles(leaves, &likelihoods);
     let mut rows = shares.into_iter().zip(roles);
@@ -230,6 +235,8 @@ fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
         _ if likelihood >= 0.5 && !leaf.is_beside_prose => BlockRole::Main,
         Purpose::Header => BlockRole::Header,
         Purpose::Footer => BlockRole::Footer,
+        // A list of stories consists of links too, but people read it.
+        _ if leaf.is_entries => BlockRole::Other,
         _ if leaf.facts.n_links >= 4 && leaf.facts.link_share() > 0.8 => BlockRole::Navigation,
         _ => BlockRole::Other,
     }
@@ -243,7 +250,14 @@ mod tests {
     fn leaf(n_words: u32, pin: Option<(usize, f32)>) -> LeafFacts {
         let facts =
             Facts { n_words, n_letters: 5 * n_words, mass: 100.0 * n_words as f32, ..Facts::default() };
-        LeafFacts { facts, purpose: Purpose::Unknown, pin, is_teasers: false, is_beside_prose: false }
+        LeafFacts {
+            facts,
+            purpose: Purpose::Unknown,
+            pin,
+            is_teasers: false,
+            is_beside_prose: false,
+            is_entries: false,
+        }
     }
 
     #[test]

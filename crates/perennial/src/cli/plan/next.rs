@@ -12,7 +12,8 @@ use crate::cli::{Context, Exit, parse_time};
 use perennial_archive::store::Store;
 use perennial_archive::{Archive, now};
 use perennial_engine::learn::{
-    self, AHEAD, FAR_AHEAD, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan,
+    self, AHEAD, ENOUGH_VISITS, FAR_AHEAD, FollowedSites, NextVisit, PlannedBudget, VisitDescriber,
+    VisitPlan, published_plan, with_published,
 };
 
 /// Number of URLs without a page in the list; all are counted.
@@ -20,7 +21,7 @@ const MOST_PROBES: usize = 10;
 
 const AFTER_HELP: &str = "\
 Politeness, slow hosts, budgets of sites and new discoveries may delay a visit. \"change\" is the probability that the page has changed \
-by then, \"importance\" the importance that the visit is expected to find, from 0 to 1. URLs without a page (dead links, redirects, \
+by then, \"importance\" the importance that the visit is expected to find, from 0 to 1; both are unknown before ten visits. URLs without a page (dead links, redirects, \
 vanished pages) are probed with 2 % of the budget and listed separately. Unchanging directories are skipped, except by 1 % of the \
 budget.
 
@@ -46,7 +47,7 @@ pub(super) struct Next {
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 
-    /// Limit of visits, such as 200/1h; without a period per hour [default: budget in perennial.toml, else the archive's mean]
+    /// Limit of visits, such as 200/1h; without a period per hour [default: that of the crawl, else of perennial.toml, else the archive's mean]
     #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
     budget: Option<Budget>,
 
@@ -86,11 +87,17 @@ impl Next {
         if self.goal.is_some() {
             followed.forget_goals();
         }
+        if self.strategy == Strategy::FixedInterval {
+            followed.forget_watch_interval();
+        }
         let at = self.at.unwrap_or_else(now);
         let pace = PlannedBudget::choose(archive, store, self.budget, at)?;
         let scheduler = self.scheduler(archive, store, &followed, &pace, at)?;
         if self.what_if {
-            let report = what_if(&scheduler, pace.budget, at)?;
+            let Some(budget) = pace.budget else {
+                bail!("--what-if: there is no budget to halve or double; use --budget N/PERIOD")
+            };
+            let report = what_if(&scheduler, budget, at)?;
             context.print(&report, |out| print_what_if(&report, &pace, out))?;
             return Ok(Exit::Done);
         }
@@ -105,10 +112,11 @@ impl Next {
             context.print(&entries, |out| print_plan(&entries, 0, &pace, out))?;
             return Ok(Exit::Done);
         }
+        let published = if self.is_about_the_crawl() { published_plan(archive, at) } else { Vec::new() };
         let plan = VisitPlan::new(&scheduler, at, self.top);
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let probes = plan.probes.iter().map(|(at, ranked)| described.entry(*at, ranked));
-        let mut planned = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        let mut planned = with_published(published, visits.collect::<anyhow::Result<Vec<NextVisit>>>()?);
         planned.extend(described.polls(at)?);
         // Visits beyond the plan have no time and come last.
         planned.sort_by_key(|entry| (entry.at.is_none(), entry.at.clone()));
@@ -117,6 +125,12 @@ impl Next {
         let entries: Vec<NextVisit> = planned.into_iter().chain(probes).collect();
         context.print(&entries, |out| print_plan(&entries, plan.n_probes, &pace, out))?;
         Ok(Exit::Done)
+    }
+
+    /// Whether the plan of the running crawl answers the question.
+    fn is_about_the_crawl(&self) -> bool {
+        let is_of_crawl = self.at.is_none() && self.budget.is_none() && self.goal.is_none();
+        is_of_crawl && self.strategy == Strategy::default()
     }
 
     /// The scheduler as the crawl would have it at that instant.
@@ -128,7 +142,7 @@ impl Next {
         pace: &PlannedBudget,
         at: Timestamp,
     ) -> anyhow::Result<Scheduler> {
-        let written = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));
+        let written = learn::schedule_config(&archive.settings().crawl, pace.budget);
         let goal = self.goal.unwrap_or(written.goal);
         let config = ScheduleConfig { strategy: self.strategy, goal, ..written };
         let mut scheduler = learn::scheduler(store, followed, config, 0, at)?;
@@ -188,13 +202,13 @@ fn print_plan(
             "nothing to visit: no page is followed, or all sites are paused; use `perennial add URL` or `perennial resume SITE`"
         );
     }
-    writeln!(out, "Next visits, times in UTC, with {}:\n", in_pace_words(pace))?;
+    writeln!(out, "Next visits, times in UTC, with {}:\n", pace.describe())?;
     writeln!(out, "{:<16} {:>7} {:>11}  page and reason", "when", "change", "importance")?;
     for entry in entries.iter().filter(|entry| !entry.probe) {
         let probability = 100.0 * -(-f64::from(entry.expected_changes)).exp_m1();
         let (change, worth) = match entry.n_visits {
             _ if entry.feed => ("-".to_owned(), "-".to_owned()),
-            0 => ("-".to_owned(), "-".to_owned()),
+            n if n < ENOUGH_VISITS => ("-".to_owned(), "-".to_owned()),
             _ => (format!("{probability:.0} %"), format!("{:.3}", entry.expected_importance)),
         };
         writeln!(out, "{:<16} {change:>7} {worth:>11}  {}", when(entry, "later"), entry.url)?;
@@ -219,16 +233,12 @@ fn when(entry: &NextVisit, unknown: &str) -> String {
     at.map_or_else(|| unknown.to_owned(), |at| local_minute(at, None))
 }
 
-fn in_pace_words(pace: &PlannedBudget) -> String {
-    format!("{:.1} fetches per hour ({})", pace.budget.visits_in(Span::from_hours(1)), pace.source)
-}
-
 fn print_what_if(lines: &[WhatIf], pace: &PlannedBudget, out: &mut dyn Write) -> io::Result<()> {
     let hours = lines.first().map_or(0.0, |line| line.hours);
     writeln!(
         out,
         "The next {hours:.0} hours with 0.5, 1 and 2 times {}, if the pages keep their patterns:\n",
-        in_pace_words(pace)
+        pace.describe()
     )?;
     writeln!(
         out,

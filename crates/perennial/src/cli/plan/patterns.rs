@@ -13,7 +13,8 @@ use crate::cli::context::{document_on_stdout, json_on_stdout, not_found};
 use crate::cli::{Context, Exit};
 use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use perennial_engine::learn::{
-    self, DEFAULT_PERIODS, FollowedSites, PageHistory, confidence, expected_by_period, histories,
+    self, DEFAULT_PERIODS, ENOUGH_VISITS, FollowedSites, PageHistory, confidence, expected_by_period,
+    histories,
 };
 
 const AFTER_HELP: &str = "\
@@ -269,8 +270,12 @@ fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
 
 fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", page.url)?;
-    if page.n_observations == 0 {
-        return writeln!(out, "  observed once: nothing is known about its changes\n");
+    if page.n_observations < ENOUGH_VISITS as usize {
+        return writeln!(
+            out,
+            "  {} observations, too few to tell when it changes\n",
+            page.n_observations + 1
+        );
     }
     writeln!(
         out,

@@ -131,7 +131,9 @@ fn print(quality: &ArchiveQuality, at: Timestamp, out: &mut dyn Write) -> std::i
     }
     writeln!(out)?;
     match quality.all.n_announced {
-        0 => writeln!(out, "No feed or sitemap in the archive announces a change: all bounds are estimates.")?,
+        0 => {
+            writeln!(out, "No feed or sitemap in the archive announces a change: all bounds are estimates.")?
+        }
         n => writeln!(
             out,
             "Feeds and sitemaps announced {n} changes between captures; no upper bound is higher than they allow."

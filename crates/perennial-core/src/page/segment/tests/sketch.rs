@@ -12,6 +12,7 @@ pub(crate) fn sketch(markup: &str) -> Layout<'static> {
         engine: "sketch".into(),
         width: 1280.0,
         height: 0.0,
+        is_unstyled: false,
         nodes: Vec::new(),
     };
     let mut open: Vec<u32> = Vec::new();
@@ -85,6 +86,7 @@ fn blank(parent: Option<u32>, tag: &str) -> LayoutNode<'static> {
         display: if is_inline { Display::Inline } else { Display::Block },
         is_fixed: false,
         is_visible: true,
+        is_collapsed: false,
     }
 }
 

@@ -72,3 +72,41 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
     assert!(wrong.contains("class=\"alert\""), "{wrong}");
     assert_eq!(face.get("/api/terms?since=x").0, 400);
 }
+
+/// From the eighth visit on an article has new text, and its comments have a new word.
+fn article_with_comments(request: &WebRequest) -> Reply {
+    if request.path != "/" {
+        return status(404);
+    }
+    let usual: String = (0..8)
+        .map(|line| format!("<p>Street {line} of the town was swept on Monday by the council.</p>"))
+        .collect();
+    let (news, said) = match request.n_before >= 8 {
+        true => {
+            ("<p>The tram depot caught fire, says the brigade.</p>", "What a scandalous balderdash that is!")
+        }
+        false => ("", "A good report of what happened here."),
+    };
+    html(&format!(
+        "<title>Town</title><main><h1>Town</h1>{usual}{news}</main>
+         <section id=comments><h2>2 comments</h2><ol><li class=comment><article><p>{said}</p></article></li></ol></section>"
+    ))
+}
+
+#[test]
+fn words_of_comments_are_not_terms() {
+    let (web, archive) = (Web::serve(article_with_comments), Archive::new());
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "72h");
+    let said = archive.json(&["search", "tram depot"]);
+    let came = said["pages"][0]["presence"][0]["first"].as_str().unwrap().to_owned();
+    let found = archive.json(&["article", "terms", "--since", &came]);
+    let names: Vec<&str> =
+        found["terms"].as_array().unwrap().iter().map(|term| term["term"].as_str().unwrap()).collect();
+    assert!(names.contains(&"tram depot"), "{names:?}");
+    assert!(
+        !names.iter().any(|name| name.contains("balderdash") || name.contains("scandalous")),
+        "{names:?}"
+    );
+    assert_eq!(archive.json(&["search", "balderdash"])["pages"].as_array().unwrap().len(), 1);
+}

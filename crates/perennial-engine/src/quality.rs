@@ -1,8 +1,8 @@
 //! Estimates completeness and coherence of an archive, whose true changes are unknown (P-QUALITY 5; docs/papers.md,
 //! Estimates on a real archive).
 //!
-//! The scheduler's pattern of a page gives the expected changes between two observations. Such changes are not
-//! observed, so the results are bounds and likely values ([`perennial_core::quality::estimate`]). The page weights
+//! The changes between two observations are unknown, so the results are bounds and likely values
+//! ([`perennial_core::quality::estimate`]). The scheduler's pattern gives the changes since the last one. The page weights
 //! are those of the crawl: omega(P) is PageRank times the user's weight of the site. Images and scripts are not
 //! measured. The demonstration uses the same definitions with the true changes. Feeds and sitemaps in the archive
 //! announce changes, which give upper bounds.
@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::quality::SnapshotCoherence;
 use perennial_core::quality::estimate::{
-    CaptureGap, CoherenceEstimate, CompletenessEstimate, ObservedVersion, PRIOR_CHANGES, PageObservations,
-    TimedObservation, capture_gaps, coherence_bounds, completeness, quiet_prior, version_at,
+    CoherenceEstimate, CompletenessEstimate, ObservedVersion, PRIOR_CHANGES, PageObservations, PageVersions,
+    TimedObservation, coherence_bounds, completeness, page_versions, quiet_prior, version_at,
 };
 use perennial_core::schedule::Scheduler;
 use perennial_core::time::{Span, Timestamp};
@@ -92,7 +92,7 @@ struct SiteSums {
     n_captures: u64,
     n_versions: u64,
     n_announced: u64,
-    gaps: Vec<CaptureGap>,
+    pages: Vec<PageVersions>,
     shares: [f64; 3],
     /// Sums of page weights times the probability that the page changed.
     weights: [f64; 3],
@@ -257,13 +257,13 @@ impl SiteSums {
             page.observations.iter().filter(|observation| observation.new.is_some()).count() as u64;
         let (observations, announced) = (&page.observations, &page.announced);
         let expected = |from, to| scheduler.expected_changes(page.page, from, to);
-        let gaps = capture_gaps(
+        let versions = page_versions(
             &PageObservations { observations, announced, weight: page.weight, prior_changes },
             until,
             expected,
         );
-        self.n_announced += gaps.iter().map(|gap| u64::from(gap.n_announced)).sum::<u64>();
-        let estimate = completeness(gaps.iter().copied());
+        self.n_announced += u64::from(versions.n_announced);
+        let estimate = completeness([versions]);
         let [at_worst, likely] = estimate.probability_of_change;
         // A page without a change has no share (Definition 5.12). If it did change, no change of it was captured.
         let has_changed = estimate.captured > 0.0;
@@ -274,17 +274,17 @@ impl SiteSums {
             self.weights[place] += page.weight * probability;
             self.shares[place] += if has_changed { page.weight * share } else { 0.0 };
         }
-        self.gaps.extend(gaps);
+        self.pages.push(versions);
     }
 
     fn finish(self, host: String, coherence: CoherenceEstimate) -> SiteQuality {
-        let alike = |gap: &CaptureGap| CaptureGap {
+        let alike = |page: &PageVersions| PageVersions {
             weight: 1.0,
-            difference: gap.difference.map(|_| 1.0),
+            captured: page.n_captured,
             mean_importance: 1.0,
-            ..*gap
+            ..*page
         };
-        let pooled = completeness(self.gaps.iter().copied());
+        let pooled = completeness(self.pages.iter().copied());
         let of_all = [pooled.at_least, pooled.likely, pooled.at_most];
         let by_page = match pooled.captured + pooled.surely_missed > 0.0 {
             true => std::array::from_fn(|place| match self.weights[place] {
@@ -301,7 +301,7 @@ impl SiteSums {
             n_announced: self.n_announced,
             pooled,
             by_page,
-            count: completeness(self.gaps.iter().map(alike)),
+            count: completeness(self.pages.iter().map(alike)),
             coherence,
         }
     }

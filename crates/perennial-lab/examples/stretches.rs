@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     result.completeness_weighted,
                     result.completeness_count,
                     result.coherence_weighted,
-                    result.share_of_clairvoyant,
+                    result.share_of_clairvoyant.unwrap_or(f64::NAN),
                 ];
                 if arguments.options.contains_key("each") {
                     println!("{stretch} {} {:20} {}", key.0, key.1, words(&measures));

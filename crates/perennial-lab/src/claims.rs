@@ -277,7 +277,7 @@ mod tests {
             coherence_max_weight: pooled,
             freshness: pooled,
             blur: 0.0,
-            share_of_clairvoyant: pooled,
+            share_of_clairvoyant: Some(pooled),
         }
     }
 
@@ -288,7 +288,7 @@ mod tests {
             slot_minutes: 60.0,
             seed: 1,
             results,
-            bounds: CompletenessBounds { clairvoyant: 1.0, pattern_known: 1.0 },
+            bounds: Some(CompletenessBounds { clairvoyant: 1.0, pattern_known: 1.0 }),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use perennial_core::quality::ratio;
 use perennial_core::schedule::{Budget, Goal, KnownPattern, ObservedImportance, ScheduleConfig};
 use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
@@ -48,7 +49,7 @@ pub struct Experiment {
     /// The clock of sites without a clock in the world.
     pub clock: LocalClock,
     pub seed: u64,
-    /// Whether the bounds are computed. Otherwise they are 1.
+    /// Whether the bounds are computed.
     pub bounds: bool,
 }
 
@@ -96,7 +97,8 @@ pub struct BudgetResult {
     pub slot_minutes: f64,
     pub seed: u64,
     pub results: Vec<StrategyResult>,
-    pub bounds: CompletenessBounds,
+    /// `None` if they were not computed.
+    pub bounds: Option<CompletenessBounds>,
 }
 
 /// The quality of one strategy. Numbers are shares from 0 to 1.
@@ -122,8 +124,8 @@ pub struct StrategyResult {
     pub freshness: f64,
     /// Changes between an instant and the closest capture of a page; mean over pages and instants. Not a share.
     pub blur: f64,
-    /// Completeness by the goal, relative to the clairvoyant bound.
-    pub share_of_clairvoyant: f64,
+    /// Completeness by the goal, relative to the clairvoyant bound; `None` if that was not computed.
+    pub share_of_clairvoyant: Option<f64>,
 }
 
 /// Bounds on completeness by the goal.
@@ -298,9 +300,9 @@ impl Experiment {
                 JobResult::Crawled(_) => None,
             })
             .collect();
-        let bounds = CompletenessBounds {
-            clairvoyant: bounds.first().copied().unwrap_or(1.0),
-            pattern_known: bounds.get(1).copied().unwrap_or(1.0),
+        let bounds = match bounds[..] {
+            [clairvoyant, pattern_known] => Some(CompletenessBounds { clairvoyant, pattern_known }),
+            _ => None,
         };
         let crawled = done.iter().filter_map(|done| match done {
             JobResult::Crawled(quality) => Some(quality),
@@ -310,7 +312,7 @@ impl Experiment {
             .runs
             .iter()
             .zip(crawled)
-            .map(|(run, quality)| self.strategy_result(*run, quality, &bounds))
+            .map(|(run, quality)| self.strategy_result(*run, quality, bounds))
             .collect();
         let slot_minutes = self.slot.as_secs_f64() / 60.0;
         BudgetResult { world: world.name.clone(), budget, slot_minutes, seed, results, bounds }
@@ -320,7 +322,7 @@ impl Experiment {
         &self,
         run: StrategyRun,
         quality: &CrawlQuality,
-        bounds: &CompletenessBounds,
+        bounds: Option<CompletenessBounds>,
     ) -> StrategyResult {
         let completeness = &quality.completeness;
         let served = match self.goal {
@@ -340,7 +342,7 @@ impl Experiment {
             coherence_max_weight: quality.coherence.max_weight,
             freshness: quality.timeliness.freshness,
             blur: quality.timeliness.blur,
-            share_of_clairvoyant: if bounds.clairvoyant > 0.0 { served / bounds.clairvoyant } else { 1.0 },
+            share_of_clairvoyant: bounds.map(|bounds| ratio(served, bounds.clairvoyant)),
         }
     }
 }
@@ -410,8 +412,9 @@ mod tests {
                 let lead = pooled(&line, SimulatedStrategy::EXPECTED_GAIN) - pooled(&line, *weaker);
                 assert!(lead > 0.0, "{} leads expected gain by {}", weaker.name(), -lead);
             }
-            assert!(line.results.iter().all(|outcome| outcome.completeness_pooled < line.bounds.clairvoyant));
-            assert!(line.bounds.pattern_known < line.bounds.clairvoyant);
+            let bounds = line.bounds.unwrap();
+            assert!(line.results.iter().all(|outcome| outcome.completeness_pooled < bounds.clairvoyant));
+            assert!(bounds.pattern_known < bounds.clairvoyant);
         }
     }
 

@@ -30,6 +30,7 @@
 //! | [`claims`] | results -> which of the papers' findings hold |
 //! | [`chart`] | series of values -> a line chart |
 //! | [`report`] | results -> the papers' figures |
+//! | [`reproduce`] | papers -> the published value, ours, and a verdict for each table and figure |
 //! | [`rules`] | versions of a site -> rules and plans of P-NEAR, with measures of what they skip and miss |
 //! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its extraction algorithm |
 //! | [`draw`] | a block tree and its layout -> a drawing of the page with its blocks |
@@ -62,6 +63,8 @@ pub mod claims;
 pub mod chart;
 
 pub mod report;
+
+pub mod reproduce;
 
 pub mod rules;
 

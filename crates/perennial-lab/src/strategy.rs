@@ -30,7 +30,7 @@ pub enum BaselineStrategy {
     Coherence,
     /// Urgency is omega(P) * mean importance * age (P-QUALITY 7).
     Importance,
-    /// Urgency is the rate of change in this period * age (P-QUALITY 7).
+    /// Urgency is omega(P) * rate of change in this period * age (P-QUALITY 6, 7).
     Pattern,
     /// Urgency is omega(P) * omega_k * age (P-PATTERN 8.1).
     ImportancePattern,

@@ -2,7 +2,6 @@
 //! reads a range of an index and returns a bounded number of rows.
 
 use perennial_core::page::change_status::ChangeStatus;
-use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::params;
@@ -157,17 +156,6 @@ impl Store {
             })
         })?;
         Ok(counts.unwrap_or_default())
-    }
-
-    /// The importance from which versions of a page are indexed, as of its last observation; 0 before its first
-    /// analysis.
-    pub fn index_threshold(&self, page: PageId) -> anyhow::Result<f64> {
-        let sql = "SELECT first, total, gathered, time FROM known WHERE page = ?1";
-        let threshold = self.connection.row(sql, [page.0], |row| {
-            let sums = IndexSums { first: row.time(0)?, total: row.get(1)?, gathered: row.get(2)? };
-            Ok(sums.threshold(row.time(3)?))
-        })?;
-        Ok(threshold.unwrap_or_default())
     }
 
     /// The pages of a host that people read, most important changes first. Only the first `limit` pages found are

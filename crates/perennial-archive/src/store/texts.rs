@@ -282,7 +282,8 @@ impl Texts {
         Ok((found.len() <= limit).then_some(found))
     }
 
-    /// Calls `each` with the passages that appeared in a span, each once, latest first, without advertisements. It
+    /// Calls `each` with the passages that appeared in a span, each once, latest first, without advertisements and
+    /// comments. It
     /// stops after `limit` passages of pages for which `is_wanted`, and returns whether there are more.
     pub fn each_new_passage(
         &self,
@@ -294,7 +295,7 @@ impl Texts {
     ) -> anyhow::Result<bool> {
         let mut statement = self.connection.prepare_cached(
             "SELECT s.page, s.text, t.text FROM stays s CROSS JOIN texts t ON t.id = s.text
-             WHERE s.first >= ?1 AND s.first < ?2 AND s.role <> 'advertisement' ORDER BY s.first DESC",
+             WHERE s.first >= ?1 AND s.first < ?2 AND s.role NOT IN ('advertisement', 'comments') ORDER BY s.first DESC",
         )?;
         let until = until.map_or(i64::MAX, Timestamp::as_millis);
         let mut rows = statement.query(params![since.as_millis(), until])?;

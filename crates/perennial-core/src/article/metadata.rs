@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::tags;
 use crate::text::dom::{Dom, DomKind, DomNode};
 use crate::time::Timestamp;
 use crate::time::dates;
@@ -52,6 +53,7 @@ impl Metadata {
         }
         found.fill(from_meta(dom));
         found.fill(microdata);
+        found.add_categories(tags::of_page(dom));
         if found.title.is_empty() {
             found.title = plain_title;
         }
@@ -72,8 +74,16 @@ impl Metadata {
         fill(&mut self.site, other.site);
         fill(&mut self.image, other.image);
         self.time = self.time.or(other.time);
-        if self.categories.is_empty() {
-            self.categories = other.categories;
+        self.add_categories(other.categories);
+    }
+
+    /// Adds categories that are not known yet; upper and lower case are equal.
+    fn add_categories(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            let is_known = self.categories.iter().any(|known| known.to_lowercase() == name.to_lowercase());
+            if !is_known && !name.is_empty() && self.categories.len() < MAX_CATEGORIES {
+                self.categories.push(name);
+            }
         }
     }
 
@@ -117,7 +127,7 @@ fn element_text(dom: &Dom, index: u32, node: &DomNode) -> String {
 }
 
 /// Collapses white space and truncates.
-fn clean_field(text: &str) -> String {
+pub(super) fn clean_field(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MAX_FIELD_BYTES)];
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -173,8 +183,12 @@ fn from_record(record: &serde_json::Map<String, Value>) -> Metadata {
     };
     let title = Some(text("headline")).filter(|title| !title.is_empty()).unwrap_or_else(|| text("name"));
     let time = [text("datePublished"), text("dateCreated"), text("uploadDate")];
+    let sections = names(record.get("articleSection"));
+    // A text of keywords is a list with commas.
+    let keywords = names(record.get("keywords"));
+    let keywords = keywords.iter().flat_map(|text| text.split(',')).map(clean_field);
     let categories =
-        ["articleSection", "keywords"].iter().flat_map(|name| names(record.get(*name))).take(MAX_CATEGORIES);
+        sections.into_iter().chain(keywords).filter(|name| !name.is_empty()).take(MAX_CATEGORIES);
     Metadata {
         title,
         author: names(record.get("author"))
@@ -289,7 +303,7 @@ fn from_meta(dom: &Dom) -> Metadata {
         author: author.unwrap_or_default(),
         time: TIME.iter().flat_map(all).find_map(dates::parse_lenient),
         description: first(&DESCRIPTION),
-        categories: categories.into_iter().find(|found| !found.is_empty()).unwrap_or_default(),
+        categories: categories.into_iter().flatten().take(MAX_CATEGORIES).collect(),
         site: first(&["og:site_name", "application-name"]),
         image: first(&["og:image", "twitter:image"]),
     }

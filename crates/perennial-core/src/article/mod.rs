@@ -35,6 +35,7 @@ mod phrases;
 mod references;
 mod select;
 mod surroundings;
+mod tags;
 mod template;
 mod wrapper;
 

@@ -125,7 +125,7 @@ fn metadata_by_source() {
     assert_eq!((both.title.as_str(), both.author.as_str()), ("From JSON", "Ann Lee, Bo Ray"));
     assert_eq!(
         (both.time.unwrap().to_rfc3339().as_str(), both.categories.as_slice()),
-        ("2019-11-18T07:22:00Z", &["Town".to_owned()][..])
+        ("2019-11-18T07:22:00Z", &["Town".to_owned(), "bridge".to_owned()][..])
     );
     let plain = of(meta);
     assert_eq!((plain.title.as_str(), plain.author.as_str()), ("From meta", "Cy Fox"));

@@ -37,11 +37,13 @@ pub struct Thresholds {
     pub gamma: Option<f64>,
     /// The minimum confidence.
     pub theta: f64,
+    /// Whether an undefined correlation excludes a rule. By default it does not.
+    pub is_strict: bool,
 }
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
-        Thresholds { alpha: Alpha::Adaptive, beta: 0.3, gamma: None, theta: 0.7 }
+        Thresholds { alpha: Alpha::Adaptive, beta: 0.3, gamma: None, theta: 0.7, is_strict: false }
     }
 }
 
@@ -63,8 +65,8 @@ pub struct DirectoryRule {
     pub tail: DirectoryNode,
     /// Transitions in which the head, the tail, and both changed.
     pub counts: CoOccurrence,
-    /// CoC.
-    pub correlation: f64,
+    /// CoC; `None` if head or tail changed always or never.
+    pub correlation: Option<f64>,
     pub alpha: f64,
     /// Why it is redundant, if such rules were requested.
     pub subsumed: Option<Subsumption>,
@@ -126,15 +128,7 @@ pub fn mine_from(
     let (n_rules, n_patterns) = (mined.rules.len(), mined.patterns.len());
     for &gamma in gammas {
         mined.patterns.truncate(n_patterns);
-        let mut walk = RuleWalk {
-            delta,
-            alpha,
-            beta: thresholds.beta,
-            gamma,
-            theta: thresholds.theta,
-            with_subsumed,
-            mined,
-        };
+        let mut walk = RuleWalk { delta, alpha, gamma, thresholds, with_subsumed, mined };
         walk.start(start);
         if mined.rules.len() > n_rules {
             break;
@@ -161,10 +155,10 @@ fn effective_alpha(delta: &DeltaTree, start: DirectoryNode, alpha: Alpha) -> Opt
 /// The search from one starting directory.
 struct RuleWalk<'a> {
     delta: &'a DeltaTree,
+    thresholds: &'a Thresholds,
+    /// The significant DoC and the negative correlation that are tried.
     alpha: f64,
-    beta: f64,
     gamma: f64,
-    theta: f64,
     with_subsumed: bool,
     mined: &'a mut MinedRules,
 }
@@ -194,7 +188,8 @@ impl RuleWalk<'_> {
 
     /// FoC >= beta. A chain that never changed together is not a pattern, whatever beta is.
     fn is_frequent(&self, n_together: u32) -> bool {
-        n_together > 0 && f64::from(n_together) >= self.beta * self.delta.n_transitions() as f64 - 1e-9
+        n_together > 0
+            && f64::from(n_together) >= self.thresholds.beta * self.delta.n_transitions() as f64 - 1e-9
     }
 
     fn is_full(&mut self) -> bool {
@@ -257,26 +252,34 @@ impl RuleWalk<'_> {
     fn end_chain(&mut self, child: DirectoryNode, chain: &DirectoryChain, bits: &TransitionBits, both: u32) {
         let n = self.delta.n_transitions() as u32;
         let counts = CoOccurrence { n, first: chain.bits.count(), second: bits.count(), both };
-        let correlation = counts.correlation().filter(|correlation| *correlation <= -self.gamma + 1e-9);
-        let rule = correlation.filter(|_| counts.confidence() >= self.theta - 1e-9).map(|correlation| {
-            DirectoryRule {
-                head: chain.members.clone(),
-                tail: child,
-                counts,
-                correlation,
-                alpha: self.alpha,
-                subsumed: chain.subsumed,
-                is_contradicted: self.changes_below(child, &chain.bits),
-            }
+        if !self.is_rule(&counts) {
+            return self.search_below(child, chain);
+        }
+        self.mined.rules.push(DirectoryRule {
+            head: chain.members.clone(),
+            tail: child,
+            counts,
+            correlation: counts.correlation(),
+            alpha: self.alpha,
+            subsumed: chain.subsumed,
+            is_contradicted: self.changes_below(child, &chain.bits),
         });
-        let Some(rule) = rule else { return self.search_below(child, chain) };
-        self.mined.rules.push(rule);
         if self.with_subsumed {
             self.search_below(
                 child,
                 &DirectoryChain { subsumed: chain.subsumed.or(Some(Subsumption::ByRule)), ..chain.clone() },
             );
         }
+    }
+
+    /// CoC <= -gamma and Conf >= theta. An undefined CoC is evidence neither for nor against the rule, so confidence
+    /// decides.
+    fn is_rule(&self, counts: &CoOccurrence) -> bool {
+        let is_negative = match counts.correlation() {
+            Some(correlation) => correlation <= -self.gamma + 1e-9,
+            None => !self.thresholds.is_strict,
+        };
+        is_negative && counts.confidence() >= self.thresholds.theta - 1e-9
     }
 
     /// Whether a directory below the tail often changes with the head, although the tail's own DoC is small.

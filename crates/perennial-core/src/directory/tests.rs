@@ -49,7 +49,7 @@ fn fixture() -> [SiteVersion; 4] {
 }
 
 fn thresholds(alpha: f64, beta: f64, gamma: f64, theta: f64) -> Thresholds {
-    Thresholds { alpha: Alpha::Fixed(alpha), beta, gamma: Some(gamma), theta }
+    Thresholds { alpha: Alpha::Fixed(alpha), beta, gamma: Some(gamma), theta, is_strict: false }
 }
 
 fn degrees(delta: &DeltaTree, path: &str) -> Vec<f32> {
@@ -94,7 +94,9 @@ fn examples_4_and_5_patterns_and_rules() {
         let rules: Vec<(Vec<DirectoryNode>, DirectoryNode)> =
             mined.rules.iter().map(|rule| (rule.head.clone(), rule.tail)).collect();
         assert_eq!(rules, [(vec![a, b], f), (vec![b], f)]);
-        assert!(mined.rules.iter().all(|rule| rule.correlation == -1.0 && rule.counts.confidence() == 1.0));
+        assert!(
+            mined.rules.iter().all(|rule| rule.correlation == Some(-1.0) && rule.counts.confidence() == 1.0)
+        );
         assert_eq!(n_pages(&delta, a), 6);
         // a => not f is also a rule, and the pattern <a, b> subsumes it.
         let all = mine(&delta, &thresholds(0.5, 0.6, 0.5, 1.0), true);
@@ -160,10 +162,30 @@ fn gamma_that_is_not_given_is_lowered_until_a_rule_appears() {
         delta.add(site.chain(quiet).collect::<Vec<_>>());
     }
     let found = |gamma| {
-        let thresholds = Thresholds { alpha: Alpha::Fixed(0.05), beta: 0.5, gamma, theta: 0.5 };
+        let thresholds =
+            Thresholds { alpha: Alpha::Fixed(0.05), beta: 0.5, gamma, theta: 0.5, is_strict: false };
         mine(&delta, &thresholds, false).rules.len()
     };
     assert_eq!((found(None), found(Some(0.5)), found(Some(0.35)), found(Some(0.36))), (1, 0, 1, 0));
+}
+
+/// A site whose root changes in every transition has an undefined correlation with everything below it.
+#[test]
+fn an_undefined_correlation_excludes_rules_only_if_strict() {
+    let mut delta = DeltaTree::new("site", 10, Significance::From(0.05));
+    let news: Vec<DirectoryNode> = (0..20).map(|n| delta.page(&format!("news/p{n}"))).collect();
+    let about: Vec<DirectoryNode> = (0..40).map(|n| delta.page(&format!("about/p{n}"))).collect();
+    delta.begin(news.iter().chain(&about).copied());
+    for transition in 0..10 {
+        let changed = news.iter().take(10).chain(about.iter().take(usize::from(transition == 4)));
+        delta.add(changed.map(|page| (*page, PageTransition::Updated(1.0))).collect::<Vec<_>>());
+    }
+    let tails = |is_strict| -> Vec<String> {
+        let thresholds = Thresholds { is_strict, ..thresholds(0.05, 0.5, 0.5, 0.7) };
+        let mined = mine(&delta, &thresholds, false);
+        mined.rules.iter().map(|rule| delta.tree().path(rule.tail)).collect()
+    };
+    assert_eq!((tails(true), tails(false)), (vec![], vec!["/about/".to_owned()]));
 }
 
 /// Computes everything by its definition, on paths.
@@ -171,6 +193,8 @@ struct Brute {
     n: u32,
     /// Significance by directory and transition. A directory is a path with a slash at the end.
     bits: BTreeMap<String, Vec<bool>>,
+    /// Directories without any change, which are no tails.
+    still: BTreeSet<String>,
 }
 
 fn directories_of(path: &str) -> Vec<String> {
@@ -209,7 +233,11 @@ impl Brute {
             versions.windows(2).map(significant).collect::<Vec<bool>>()
         };
         let bits = all.iter().map(|directory| (directory.clone(), bits_of(directory))).collect();
-        Brute { n: versions.len() as u32 - 1, bits }
+        let is_still = |directory: &&String| {
+            versions.windows(2).all(|pair| degree(directory, &pair[0], &pair[1]) == 0.0)
+        };
+        let still = all.iter().filter(is_still).cloned().collect();
+        Brute { n: versions.len() as u32 - 1, bits, still }
     }
 
     fn n_together(&self, members: &[&String]) -> u32 {
@@ -254,8 +282,14 @@ impl Brute {
                     second: self.n_together(&[tail]),
                     both: self.n_together(&both),
                 };
-                let is_negative = counts.correlation().is_some_and(|phi| phi <= -t.gamma.unwrap() + 1e-9);
-                if !self.is_pattern(&both, t.beta) && is_negative && counts.confidence() >= t.theta - 1e-9 {
+                let is_negative =
+                    counts.correlation().map_or(!t.is_strict, |phi| phi <= -t.gamma.unwrap() + 1e-9);
+                let is_live = !self.still.contains(tail);
+                if is_live
+                    && !self.is_pattern(&both, t.beta)
+                    && is_negative
+                    && counts.confidence() >= t.theta - 1e-9
+                {
                     rules.push((head.clone(), tail));
                 }
             }

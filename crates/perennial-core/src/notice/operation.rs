@@ -76,7 +76,8 @@ impl FromStr for BlockPlace {
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         let is_reference = text.strip_prefix('B').is_some_and(|numbers| numbers.split('.').all(is_number));
         is_reference.then(|| BlockPlace::Reference(text.to_owned())).ok_or_else(|| {
-            "choose main, nav, ad, header, footer or other, or write a block such as B1.2".to_owned()
+            "choose main, nav, ad, header, footer, comments or other, or write a block such as B1.2"
+                .to_owned()
         })
     }
 }
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn places_are_read_as_they_are_written() {
-        for text in ["main", "nav", "ad", "header", "footer", "other", "B1", "B1.2.13"] {
+        for text in ["main", "nav", "ad", "header", "footer", "comments", "other", "B1", "B1.2.13"] {
             assert_eq!(text.parse::<BlockPlace>().unwrap().to_string(), text);
         }
         for text in ["", "B", "B1.", "b1", "aside", "B1.x"] {

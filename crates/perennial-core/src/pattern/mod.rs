@@ -1,9 +1,10 @@
 //! Observations -> [`PeriodPattern`]: the importance of change to expect in each period (P-PATTERN 3.2, 6.3;
 //! docs/papers.md, Time series and patterns).
 //!
-//! With an observation in every period, a pattern is the paper's plain average. An observation after several periods
-//! shows a change somewhere in between. Its importance is spread over these periods in proportion to the pattern, and
-//! the pattern is recomputed, in a fixed number of rounds (EM).
+//! With an observation in every period, a pattern is the paper's plain average. Several observations in one period of
+//! one day are joined to one value. An observation after several periods shows a change somewhere in between. Its
+//! importance is spread over these periods in proportion to the pattern, and the pattern is recomputed, in a fixed
+//! number of rounds (EM).
 //!
 //! [`mixture`] estimates rates of change for the scheduler from the same observations, with patterns that pages
 //! share.
@@ -12,9 +13,9 @@ pub mod calendar;
 pub mod mixture;
 pub mod series;
 
-use crate::pattern::series::ObservedChange;
 #[cfg(test)]
 use crate::pattern::series::TimeSeries;
+use crate::pattern::series::{ObservedChange, covered_period};
 use crate::time::{DayKind, LocalClock, LocalDay, Span, Timestamp};
 
 const N_ROUNDS: usize = 30;
@@ -97,6 +98,21 @@ pub struct PagePatterns {
     pub n_observations: usize,
 }
 
+impl PagePatterns {
+    /// delta(P), the index threshold (P-PATTERN 7.1): the mean of omega_k over the periods, and over the days if kinds
+    /// of day have patterns of their own.
+    pub fn index_threshold(&self) -> f64 {
+        let (mut sum, mut n_days) = (0.0, 0.0);
+        for pattern in &self.patterns {
+            let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+            let days = mean(&pattern.n_seen);
+            sum += days * mean(&pattern.omega);
+            n_days += days;
+        }
+        if n_days > 0.0 { sum / n_days } else { 0.0 }
+    }
+}
+
 /// The patterns of a page from its observations, oldest first. The default `cycle` depends on how often the page
 /// changes.
 pub fn page_patterns(
@@ -124,28 +140,52 @@ fn changes_per_day(observations: &[ObservedChange]) -> f64 {
     if days > 0.0 { n_changed as f64 / days } else { 0.0 }
 }
 
-/// The part of an observation's interval that is in one period.
+/// The part of an observation's interval that is in one occurrence of a period.
 struct PeriodShare {
-    bin: usize,
+    occurrence: usize,
     /// As a share of a whole period.
     share: f64,
 }
 
+/// A period of one day.
+struct Occurrence {
+    bin: usize,
+    /// The observed share of it, at most 1.
+    seen: f64,
+}
+
+/// The occurrences of periods that observations cover.
+#[derive(Default)]
+struct Coverage {
+    occurrences: Vec<Occurrence>,
+    stretches: Vec<PeriodShare>,
+    /// Where the stretches of each observation end.
+    ends: Vec<usize>,
+    /// The latest occurrence.
+    latest: Option<(LocalDay, u16)>,
+}
+
 /// The EM rounds: each distributes the importance of every observation over its periods in proportion to the pattern,
-/// then averages.
+/// joins what belongs to one occurrence of a period, then averages over occurrences.
 fn fit_periods(observations: &[ObservedChange], clock: &LocalClock, cycle: Cycle) -> Vec<PeriodPattern> {
     let n_bins = cycle.n_groups() * cycle.n_periods();
-    let (stretches, ends) = cut_observations(observations, clock, cycle);
+    let Coverage { occurrences, stretches, ends, .. } = Coverage::new(observations, clock, cycle);
     let mut n_seen = vec![0.0; n_bins];
-    stretches.iter().for_each(|stretch| n_seen[stretch.bin] += stretch.share);
+    occurrences.iter().for_each(|occurrence| n_seen[occurrence.bin] += occurrence.seen);
     let mut omega = vec![1.0; n_bins];
     // A fixed number of rounds keeps results reproducible. Thirty are enough for the shares to settle.
     for _ in 0..N_ROUNDS {
-        let mut booked = vec![0.0; n_bins];
+        let mut unchanged = vec![1.0; occurrences.len()];
         let mut start = 0;
         for (observation, &end) in observations.iter().zip(&ends) {
-            distribute(&stretches[start..end], observation.importance.get(), &omega, &mut booked);
+            let expected = |stretch: &PeriodShare| omega[occurrences[stretch.occurrence].bin] * stretch.share;
+            distribute(&stretches[start..end], observation.importance.get(), expected, &mut unchanged);
             start = end;
+        }
+        let mut booked = vec![0.0; n_bins];
+        for (occurrence, unchanged) in occurrences.iter().zip(&unchanged) {
+            // An occurrence cannot change more than completely, however little of it was observed.
+            booked[occurrence.bin] += (1.0 - unchanged).min(occurrence.seen);
         }
         for ((omega, booked), n_seen) in omega.iter_mut().zip(&booked).zip(&n_seen) {
             *omega = if *n_seen > 0.0 { booked / n_seen } else { 0.0 };
@@ -163,34 +203,54 @@ fn fit_periods(observations: &[ObservedChange], clock: &LocalClock, cycle: Cycle
         .collect()
 }
 
-fn distribute(stretches: &[PeriodShare], importance: f64, omega: &[f64], booked: &mut [f64]) {
-    let expected: f64 = stretches.iter().map(|stretch| omega[stretch.bin] * stretch.share).sum();
+/// Distributes one change. The changes of an occurrence are joined as 1 - prod(1 - mu), because mu_k compares the
+/// versions at the two ends of the period (P-PATTERN Definition 3.3.1).
+fn distribute(
+    stretches: &[PeriodShare],
+    importance: f64,
+    expected: impl Fn(&PeriodShare) -> f64,
+    unchanged: &mut [f64],
+) {
+    let sum: f64 = stretches.iter().map(&expected).sum();
     let total: f64 = stretches.iter().map(|stretch| stretch.share).sum();
     for stretch in stretches {
         // A pattern that expects nothing in these periods cannot distribute the change, so time does.
-        let share = if expected > 1e-12 {
-            omega[stretch.bin] * stretch.share / expected
-        } else {
-            stretch.share / total.max(1e-12)
-        };
-        booked[stretch.bin] += importance * share;
+        let share = if sum > 1e-12 { expected(stretch) / sum } else { stretch.share / total.max(1e-12) };
+        unchanged[stretch.occurrence] *= 1.0 - importance * share;
     }
 }
 
-fn cut_observations(
-    observations: &[ObservedChange],
-    clock: &LocalClock,
-    cycle: Cycle,
-) -> (Vec<PeriodShare>, Vec<usize>) {
-    let mut stretches = Vec::new();
-    let mut ends = Vec::with_capacity(observations.len());
-    for observation in observations {
-        if observation.to - observation.from <= Span::from_hours(24 * LONGEST_GAP_DAYS) {
-            cycle.each_share(clock, observation.from, observation.to, |stretch| stretches.push(stretch));
+impl Coverage {
+    fn new(observations: &[ObservedChange], clock: &LocalClock, cycle: Cycle) -> Coverage {
+        let mut coverage = Coverage::default();
+        for observation in observations {
+            if observation.to - observation.from <= Span::from_hours(24 * LONGEST_GAP_DAYS) {
+                coverage.add(observation, clock, cycle);
+            }
+            coverage.ends.push(coverage.stretches.len());
         }
-        ends.push(stretches.len());
+        coverage
     }
-    (stretches, ends)
+
+    /// Adds the stretches of an observation. If it covers one period, its change belongs to that period alone.
+    fn add(&mut self, observation: &ObservedChange, clock: &LocalClock, cycle: Cycle) {
+        let start = self.stretches.len();
+        cycle.each_share(clock, observation.from, observation.to, |day, period, share| {
+            if self.latest != Some((day, period)) {
+                self.latest = Some((day, period));
+                self.occurrences.push(Occurrence { bin: cycle.bin(clock, day, period.into()), seen: 0.0 });
+            }
+            if let Some(last) = self.occurrences.last_mut() {
+                last.seen = (last.seen + share).min(1.0);
+            }
+            self.stretches.push(PeriodShare { occurrence: self.occurrences.len() - 1, share });
+        });
+        let own = &self.stretches[start..];
+        if let Some(place) = covered_period(own.iter().map(|stretch| stretch.share)) {
+            self.stretches.swap(start, start + place);
+            self.stretches.truncate(start + 1);
+        }
+    }
 }
 
 impl Cycle {
@@ -236,13 +296,13 @@ impl Cycle {
         }
     }
 
-    /// Splits `(from, to]` at the ends of days and periods.
+    /// Splits `(from, to]` at the ends of days and periods, and calls `each` with day, period and share of the period.
     fn each_share(
         self,
         clock: &LocalClock,
         from: Timestamp,
         to: Timestamp,
-        mut each: impl FnMut(PeriodShare),
+        mut each: impl FnMut(LocalDay, u16, f64),
     ) {
         let n_periods = self.periods_a_day();
         let whole_hours = 24.0 / f64::from(n_periods);
@@ -254,7 +314,7 @@ impl Cycle {
             let next = if next > day_start { next } else { day_start + Span::from_hours(24) };
             clock.pieces(day_start, next.min(to), n_periods, |piece| {
                 let share = f64::from(piece.hours) * f64::from(piece.times) / whole_hours;
-                each(PeriodShare { bin: self.bin(clock, day, usize::from(piece.period)), share });
+                each(day, piece.period, share);
             });
             day_start = next;
         }
@@ -290,6 +350,57 @@ mod tests {
             assert!((found - omega).abs() < 1e-6);
         }
         assert!(found.patterns[0].sureness() > 0.6);
+    }
+
+    /// A page that is replaced as a whole every hour, visited `after` minutes past each.
+    fn replaced_hourly(after_minutes: i64) -> Vec<ObservedChange> {
+        let at = |hour: i64| at("2026-03-02") + Span::from_secs(60 * (60 * hour + after_minutes));
+        (0..24 * 9)
+            .map(|hour| ObservedChange { from: at(hour), to: at(hour + 1), importance: Importance::FULL })
+            .collect()
+    }
+
+    #[test]
+    fn a_period_never_changes_more_than_completely() {
+        for after_minutes in [0, 1, 30, 59] {
+            let observations = replaced_hourly(after_minutes);
+            for n_periods in 1..=120 {
+                let found = page_patterns(&observations, &LocalClock::utc(), None, n_periods);
+                for omega in found.patterns.iter().flat_map(|pattern| &pattern.omega) {
+                    assert!((0.0..=1.0).contains(omega), "{n_periods} periods: {omega}");
+                    // The first and the last period are observed in part only.
+                    assert!(n_periods > 24 || *omega > 0.9, "{n_periods} periods: {omega}");
+                }
+            }
+        }
+    }
+
+    /// Definition 3.3.1: mu_k compares the versions at the two ends of the period.
+    #[test]
+    fn changes_within_a_period_are_joined() {
+        let observations: Vec<ObservedChange> = replaced_hourly(0)
+            .into_iter()
+            .map(|observation| ObservedChange { importance: Importance::new(0.2), ..observation })
+            .collect();
+        let found = page_patterns(&observations, &LocalClock::utc(), None, 6);
+        let joined = 1.0 - 0.8f64.powi(4);
+        assert!((found.patterns[0].omega[2] - joined).abs() < 1e-6, "{:?}", found.patterns[0].omega);
+        assert!((found.index_threshold() - joined).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_index_threshold_is_the_mean_of_the_pattern() {
+        let mut observations = replaced_hourly(0);
+        observations
+            .iter_mut()
+            .skip(1)
+            .step_by(2)
+            .for_each(|observation| observation.importance = Importance::NONE);
+        for (n_periods, expected) in [(24, 0.5), (12, 1.0), (1, 1.0)] {
+            let found = page_patterns(&observations, &LocalClock::utc(), None, n_periods);
+            assert!((found.index_threshold() - expected).abs() < 1e-6, "{n_periods} periods");
+        }
+        assert_eq!(page_patterns(&[], &LocalClock::utc(), None, 24).index_threshold(), 0.0);
     }
 
     #[test]
@@ -353,12 +464,18 @@ mod tests {
             let found = page_patterns(&observations, &clock, Some(Cycle::Day(24)), 24);
             for pattern in &found.patterns {
                 let mut sums = [(0.0, 0.0); 24];
+                // The hour that occurs twice when clocks are put back is one period.
+                let mut unchanged = std::collections::BTreeMap::new();
                 for observation in &observations {
                     let (kind, period) = clock.period_at(observation.from, 24);
                     if PatternDays::Kind(kind) == pattern.days {
-                        sums[usize::from(period)].0 += observation.importance.get();
-                        sums[usize::from(period)].1 += 1.0;
+                        let day = clock.local(observation.from).day;
+                        *unchanged.entry((day, period)).or_insert(1.0) *= 1.0 - observation.importance.get();
                     }
+                }
+                for ((_, period), unchanged) in unchanged {
+                    sums[usize::from(period)].0 += 1.0 - unchanged;
+                    sums[usize::from(period)].1 += 1.0;
                 }
                 for (k, (sum, n)) in sums.into_iter().enumerate() {
                     let plain: f64 = if n > 0.0 { sum / n } else { 0.0 };

@@ -40,8 +40,12 @@ pub(crate) fn time_series(
     for observation in observations {
         let local = clock.local(observation.to);
         let periods = days.entry(local.day).or_insert_with(|| vec![None; usize::from(n_periods)]);
-        if let Some(period) = covered_period(observation, clock, n_periods)
-            && let Some(seen) = periods.get_mut(usize::from(period))
+        let (mut pieces, whole) = (Vec::new(), 24.0 / f64::from(n_periods));
+        clock.pieces(observation.from, observation.to, n_periods, |piece| {
+            pieces.push((piece.period, f64::from(piece.hours) / whole));
+        });
+        if let Some(place) = covered_period(pieces.iter().map(|(_, share)| *share))
+            && let Some(seen) = periods.get_mut(usize::from(pieces[place].0))
         {
             let before = seen.map_or(0.0, Importance::get);
             *seen = Some(Importance::new(1.0 - (1.0 - before) * (1.0 - observation.importance.get())));
@@ -50,22 +54,18 @@ pub(crate) fn time_series(
     days.into_values().map(TimeSeries).collect()
 }
 
-/// The only period that an observation covers. Its interval must be at most one and a half periods long, with at
-/// least half of it in that period. This tolerance allows for visits that are slightly early or late.
-#[cfg(test)]
-fn covered_period(observation: &ObservedChange, clock: &LocalClock, n_periods: u16) -> Option<u16> {
-    let length = 24.0 / f32::from(n_periods);
-    let hours = (observation.to - observation.from).as_hours_f64() as f32;
-    if hours <= 0.0 || hours > 1.5 * length {
-        return None;
-    }
-    let mut best = (0.0, 0);
-    clock.pieces(observation.from, observation.to, n_periods, |piece| {
-        if piece.hours > best.0 {
-            best = (piece.hours, piece.period);
+/// The place of the only period that an observation covers, from its shares of periods. It must be at most one and a
+/// half periods long, with at least half of it in that period. This tolerance allows for visits that are slightly early
+/// or late.
+pub(super) fn covered_period(shares: impl Iterator<Item = f64>) -> Option<usize> {
+    let (mut total, mut longest) = (0.0, (0.0, 0));
+    for (place, share) in shares.enumerate() {
+        total += share;
+        if share > longest.0 {
+            longest = (share, place);
         }
-    });
-    (best.0 >= 0.5 * hours).then_some(best.1)
+    }
+    (total > 0.0 && total <= 1.5 && longest.0 >= 0.5 * total).then_some(longest.1)
 }
 
 #[cfg(test)]

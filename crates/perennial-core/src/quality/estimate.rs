@@ -2,27 +2,32 @@
 //! (docs/papers.md, Estimates on a real archive).
 //!
 //! If two successive captures of a page differ, at least one version appeared in between, and the later capture
-//! contains the last of them. The number of earlier ones is unknown. The page's pattern gives its mean and variance.
-//! If two captures are equal, the page is assumed unchanged.
+//! contains the last of them. The number of earlier ones is unknown; [`hidden_versions`] estimates it from all gaps of
+//! the page. If two captures are equal, the page is assumed unchanged.
 
+use super::hidden::{HiddenVersions, SeenGap, hidden_versions};
 use super::{SnapshotCoherence, ValidVersion, coherence};
 use crate::time::Timestamp;
 
 /// The one-sided 95 % quantile in standard deviations.
 const CAUTIOUS_DEVIATIONS: f64 = 1.645;
+/// The correlation of the errors of two pages. Pages of one site are published in one way, but not at one time.
+const CORRELATION: f64 = 0.5;
 
-/// The time between two captures of a page, or from the last one until now.
+/// What a page's captures contain, and what they probably do not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CaptureGap {
+pub struct PageVersions {
     pub weight: f64,
-    /// Importance of the difference between the two captures; `None` if they are equal or the gap is open.
-    pub difference: Option<f64>,
-    /// Whether a capture ends the gap.
-    pub is_closed: bool,
-    /// Changes expected by the page's pattern.
-    pub expected_changes: f64,
-    /// Mean importance of one change, by the pattern.
+    /// Captures that differ from the one before.
+    pub n_captured: f64,
+    /// Importance of these differences.
+    pub captured: f64,
+    /// Mean importance of one change.
     pub mean_importance: f64,
+    /// Versions certainly missed: announced, and in no capture.
+    pub n_surely_missed: f64,
+    /// All missed versions.
+    pub missed: HiddenVersions,
     /// Changes announced by feeds, sitemaps or pushes.
     pub n_announced: u32,
 }
@@ -30,86 +35,87 @@ pub struct CaptureGap {
 /// Completeness if the true changes are unknown. The first three are shares from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompletenessEstimate {
-    /// Upper bound: counts only what was certainly missed.
+    /// Upper bound with 95 % probability. It never counts less than what was certainly missed.
     pub at_most: f64,
     /// The expected value.
     pub likely: f64,
-    /// Lower bound with 95 % confidence, if the patterns are correct.
+    /// Lower bound with 95 % probability.
     pub at_least: f64,
     pub captured: f64,
     /// Importance certainly missed: the change was announced, and no capture can contain it.
     pub surely_missed: f64,
-    /// Importance probably missed, according to the patterns.
+    /// Importance probably missed.
     pub probably_missed: f64,
     /// The probability of any change, at the lower bound and at the expected value: 1 if one was observed or
     /// announced.
     pub probability_of_change: [f64; 2],
 }
 
-/// Mean and variance of the number of versions hidden in a gap.
-fn hidden_versions(gap: &CaptureGap) -> (f64, f64) {
-    let expected = if gap.expected_changes.is_finite() { gap.expected_changes.clamp(0.0, 1e6) } else { 0.0 };
-    match (gap.is_closed, gap.difference) {
-        (false, _) => (expected, expected),
-        (true, None) => (0.0, 0.0),
-        // A Poisson number conditioned on not being 0, minus the captured version.
-        (true, Some(_)) if expected < 1e-6 => (0.0, 0.0),
-        (true, Some(_)) => {
-            let at_least_one = -(-expected).exp_m1();
-            let mean = expected / at_least_one;
-            let variance = (expected + expected * expected) / at_least_one - mean * mean;
-            (mean - 1.0, variance.max(0.0))
-        }
-    }
-}
-
-/// Announced versions minus the one that the later capture may contain. If both captures are equal, no announced
-/// change was visible to readers.
-fn certainly_hidden(gap: &CaptureGap) -> f64 {
-    match (gap.is_closed, gap.difference) {
-        (true, None) => 0.0,
-        (is_closed, _) => f64::from(gap.n_announced.saturating_sub(u32::from(is_closed))),
-    }
-}
-
-/// Estimates completeness from the gaps of any number of pages. Without an observed change, completeness is 1 if
-/// nothing was missed and 0 otherwise. Its expected value is then the probability that nothing was missed.
-pub fn completeness(gaps: impl IntoIterator<Item = CaptureGap>) -> CompletenessEstimate {
-    let (mut captured, mut surely, mut probably, mut variance) = (0.0, 0.0, 0.0, 0.0);
-    let (mut n_hidden, mut n_variance) = (0.0, 0.0);
-    for gap in gaps {
-        let weight = if gap.weight.is_finite() { gap.weight.max(0.0) } else { 0.0 };
-        let each = weight * gap.mean_importance.clamp(0.0, 1.0);
-        let (mean, spread) = hidden_versions(&gap);
-        let sure = certainly_hidden(&gap);
-        captured += weight * gap.difference.unwrap_or(0.0).clamp(0.0, 1.0);
-        surely += each * sure;
-        probably += each * mean.max(sure);
-        variance += each * each * spread;
-        if weight > 0.0 {
-            n_hidden += mean.max(sure);
-            n_variance += spread;
-        }
+/// Estimates completeness of any number of pages. Without an observed change, completeness is 1 if nothing was missed
+/// and 0 otherwise. Its expected value is then the probability that nothing was missed.
+pub fn completeness(pages: impl IntoIterator<Item = PageVersions>) -> CompletenessEstimate {
+    let (mut captured, mut surely) = (0.0, 0.0);
+    let (mut missed, mut n_missed) = (ErrorSums::default(), ErrorSums::default());
+    for page in pages {
+        let weight = if page.weight.is_finite() { page.weight.max(0.0) } else { 0.0 };
+        let each = weight * page.mean_importance.clamp(0.0, 1.0);
+        captured += weight * page.captured.max(0.0);
+        surely += each * page.n_surely_missed;
+        missed.add(&page.missed, each);
+        n_missed.add(&page.missed, f64::from(u8::from(weight > 0.0)));
     }
     let share = |missed: f64| if captured + missed > 0.0 { captured / (captured + missed) } else { 1.0 };
-    let cautiously = |mean: f64, variance: f64| mean + CAUTIOUS_DEVIATIONS * variance.sqrt();
-    let n_at_worst = cautiously(n_hidden, n_variance);
-    let [likely, at_least] = if captured > 0.0 || surely > 0.0 {
-        [share(probably), share(cautiously(probably, variance))]
-    } else {
-        [(-n_hidden).exp(), (-n_at_worst).exp()]
+    let (missed, n_missed) = (missed.bounds(), n_missed.bounds());
+    let has_changed = captured > 0.0 || surely > 0.0;
+    let [at_least, likely, at_most] = match has_changed {
+        true => [share(missed.most), share(missed.likely), share(missed.least.max(surely))],
+        false => [(-n_missed.most).exp(), (-n_missed.likely).exp(), 1.0],
     };
     CompletenessEstimate {
-        at_most: share(surely),
+        at_most,
         likely,
         at_least,
-        probability_of_change: match captured > 0.0 || surely > 0.0 {
+        probability_of_change: match has_changed {
             true => [1.0; 2],
-            false => [-(-n_at_worst).exp_m1(), -(-n_hidden).exp_m1()],
+            false => [-(-n_missed.most).exp_m1(), -(-n_missed.likely).exp_m1()],
         },
         captured,
         surely_missed: surely,
-        probably_missed: probably,
+        probably_missed: missed.likely,
+    }
+}
+
+/// Sums of likely values and of the distances to both bounds.
+#[derive(Default)]
+struct ErrorSums {
+    likely: f64,
+    below: [f64; 2],
+    above: [f64; 2],
+}
+
+impl ErrorSums {
+    fn add(&mut self, missed: &HiddenVersions, weight: f64) {
+        self.likely += weight * missed.likely;
+        for (sums, distance) in [
+            (&mut self.below, weight * (missed.likely - missed.least)),
+            (&mut self.above, weight * (missed.most - missed.likely)),
+        ] {
+            sums[0] += distance;
+            sums[1] += distance * distance;
+        }
+    }
+
+    /// The bounds of the sum. Independent errors partly cancel each other out, common ones do not.
+    fn bounds(&self) -> HiddenVersions {
+        let distance = |[sum, squares]: [f64; 2]| {
+            (CORRELATION * sum * sum + (1.0 - CORRELATION) * squares).max(0.0).sqrt()
+        };
+        let likely = self.likely;
+        HiddenVersions {
+            least: (likely - distance(self.below)).max(0.0),
+            likely,
+            most: likely + distance(self.above),
+        }
     }
 }
 
@@ -169,43 +175,100 @@ pub struct PageObservations<'a> {
     /// The instants of changes according to feeds and sitemaps, sorted and unique.
     pub announced: &'a [Timestamp],
     pub weight: f64,
-    /// Added to the observed changes, see [`rate_per_hour`].
+    /// Added to the observed changes of a page that never changed, see [`rate_per_hour`].
     pub prior_changes: f64,
 }
 
-/// The gaps between a page's observations, and the open one up to `now`. `believed` returns the changes that the
-/// page's pattern expects between two instants. If it returns `None`, the rate of the observations applies.
-pub fn capture_gaps(
+/// The captured and missed versions of a page up to `now`. `estimated` returns the changes that the page's pattern
+/// expects between two instants. If it returns `None`, the rate of the observations applies.
+pub fn page_versions(
     page: &PageObservations<'_>,
     now: Timestamp,
     estimated: impl Fn(Timestamp, Timestamp) -> Option<f64>,
-) -> Vec<CaptureGap> {
+) -> PageVersions {
     let observations = page.observations;
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
-    let between = || observations.iter().zip(observations.iter().skip(1));
-    let seen: Vec<(f64, bool)> =
-        between().map(|(before, after)| (hours(before.at, after.at), after.new.is_some())).collect();
-    let rate = rate_per_hour(&seen, page.prior_changes);
+    let pairs = || observations.iter().zip(observations.iter().skip(1));
+    let gaps: Vec<SeenGap> = pairs()
+        .map(|(before, after)| SeenGap {
+            end: after.at,
+            hours: hours(before.at, after.at),
+            changed: after.new.is_some(),
+        })
+        .collect();
     let changes = || observations.iter().skip(1).filter_map(|observation| observation.new);
-    let n_changes = changes().count();
-    let mean_importance = if n_changes > 0 { changes().sum::<f64>() / n_changes as f64 } else { 0.5 };
-    let gap = |from: Timestamp, to: Timestamp, difference: Option<f64>, is_closed: bool| CaptureGap {
-        weight: page.weight,
-        difference,
-        is_closed,
-        expected_changes: estimated(from, to).unwrap_or_else(|| rate * hours(from, to)),
-        mean_importance,
-        n_announced: n_between(page.announced, from, to),
-    };
-    let closed = between().map(|(before, after)| gap(before.at, after.at, after.new, true));
-    let open = observations.last().map(|last| gap(last.at, now, None, false));
-    let mut gaps: Vec<CaptureGap> = closed.chain(open).collect();
-    // Ignores the announcements of a site if readers could not see some of them, such as the time at which its
-    // sitemap was made.
-    if gaps.iter().any(|gap| gap.is_closed && gap.difference.is_none() && gap.n_announced > 0) {
-        gaps.iter_mut().for_each(|gap| gap.n_announced = 0);
+    let n_captured = changes().count() as f64;
+    let captured: f64 = changes().sum();
+    let announced = Announced::new(page, now);
+    let mut missed = hidden_versions(&gaps);
+    if let Some(last) = observations.last() {
+        let open_hours = hours(last.at, now);
+        let expected = estimated(last.at, now);
+        missed = with_open_gap(missed, &gaps, page.prior_changes, open_hours, expected);
     }
-    gaps
+    let sure = announced.n_surely_missed;
+    PageVersions {
+        weight: page.weight,
+        n_captured,
+        captured,
+        mean_importance: if n_captured > 0.0 { captured / n_captured } else { 0.5 },
+        n_surely_missed: sure,
+        missed: HiddenVersions {
+            least: missed.least.max(sure),
+            likely: missed.likely.max(sure),
+            most: missed.most.max(sure),
+        },
+        n_announced: announced.n,
+    }
+}
+
+/// Adds the versions since the last capture. All of them are missing.
+fn with_open_gap(
+    missed: HiddenVersions,
+    gaps: &[SeenGap],
+    prior_changes: f64,
+    hours: f64,
+    expected: Option<f64>,
+) -> HiddenVersions {
+    let n_captured = gaps.iter().filter(|gap| gap.changed).count() as f64;
+    let total: f64 = gaps.iter().map(|gap| gap.hours).sum();
+    let rate = |missed: f64| if total > 0.0 { (n_captured + missed) / total * hours } else { 0.0 };
+    let likely = match (expected, n_captured > 0.0) {
+        // The pattern knows the hours, but not whether a change that always comes is one or many.
+        (Some(expected), true) => expected.clamp(0.0, rate(missed.most)),
+        (None, true) => rate(missed.likely),
+        (_, false) => rate_per_hour(gaps, prior_changes) * hours,
+    };
+    let deviation = CAUTIOUS_DEVIATIONS * likely.sqrt();
+    HiddenVersions {
+        least: missed.least + (likely - deviation).max(0.0),
+        likely: missed.likely + likely,
+        most: missed.most + likely + deviation,
+    }
+}
+
+/// The announced changes of a page.
+struct Announced {
+    n: u32,
+    n_surely_missed: f64,
+}
+
+impl Announced {
+    /// Announced versions are missed, apart from the one that the later capture of a gap may contain. If readers could
+    /// not see some announced change, such as the time at which a sitemap was made, all are ignored.
+    fn new(page: &PageObservations<'_>, now: Timestamp) -> Announced {
+        let (mut n, mut n_surely_missed) = (0, 0);
+        for (before, after) in page.observations.iter().zip(page.observations.iter().skip(1)) {
+            let here = n_between(page.announced, before.at, after.at);
+            if here > 0 && after.new.is_none() {
+                return Announced { n: 0, n_surely_missed: 0.0 };
+            }
+            n += here;
+            n_surely_missed += here.saturating_sub(1);
+        }
+        let open = page.observations.last().map_or(0, |last| n_between(page.announced, last.at, now));
+        Announced { n: n + open, n_surely_missed: f64::from(n_surely_missed + open) }
+    }
 }
 
 /// The number of sorted instants after `from` and not after `to`.
@@ -222,22 +285,26 @@ pub fn quiet_prior(n_changed_pages: usize, n_pages: usize) -> f64 {
     PRIOR_CHANGES * (n_changed_pages as f64 + 0.5) / (n_pages as f64 + 1.0)
 }
 
-/// The Poisson rate with maximum likelihood, given (hours, whether changed) per observation. Some changes are added.
-/// So a page that always changed has a finite rate, and a page that never changed has a small one.
-pub fn rate_per_hour(seen: &[(f64, bool)], prior_changes: f64) -> f64 {
-    let total: f64 = seen.iter().map(|(hours, _)| hours).sum();
+/// The Poisson rate with maximum likelihood. Some changes are added. So a page that always changed has a finite rate,
+/// and a page that never changed has a small one.
+pub fn rate_per_hour(gaps: &[SeenGap], prior_changes: f64) -> f64 {
+    let total: f64 = gaps.iter().map(|gap| gap.hours).sum();
     if total <= 0.0 {
         return 0.0;
     }
     // The slope of the log-likelihood falls with the rate, so bisection finds its root.
     let slope = |rate: f64| {
-        let each = |(hours, changed): &(f64, bool)| {
-            let x = rate * hours;
-            if *changed { if x < 1e-9 { 1.0 / rate } else { hours / x.exp_m1() } } else { -hours }
+        let each = |gap: &SeenGap| {
+            let x = rate * gap.hours;
+            match gap.changed {
+                true if x < 1e-9 => 1.0 / rate,
+                true => gap.hours / x.exp_m1(),
+                false => -gap.hours,
+            }
         };
-        prior_changes / rate - total / seen.len() as f64 + seen.iter().map(each).sum::<f64>()
+        prior_changes / rate - total / gaps.len() as f64 + gaps.iter().map(each).sum::<f64>()
     };
-    let (mut low, mut high) = (1e-6 / total, 1e3 * seen.len() as f64 / total);
+    let (mut low, mut high) = (1e-6 / total, 1e3 * gaps.len() as f64 / total);
     for _ in 0..60 {
         let middle = (low * high).sqrt();
         if slope(middle) > 0.0 { low = middle } else { high = middle }
@@ -276,39 +343,37 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn gap(difference: Option<f64>, expected_changes: f64) -> CaptureGap {
-        CaptureGap {
+    fn missed(least: f64, likely: f64, most: f64) -> PageVersions {
+        PageVersions {
             weight: 1.0,
-            difference,
-            is_closed: true,
-            expected_changes,
+            n_captured: 1.0,
+            captured: 0.5,
             mean_importance: 0.5,
+            n_surely_missed: 0.0,
+            missed: HiddenVersions { least, likely, most },
             n_announced: 0,
         }
     }
 
     #[test]
-    fn a_quiet_page_missed_nothing() {
-        let estimate = completeness([gap(None, 3.0), gap(Some(0.5), 0.0)]);
-        assert_eq!((estimate.at_most, estimate.likely, estimate.at_least), (1.0, 1.0, 1.0));
-    }
-
-    #[test]
-    fn a_busy_gap_hides_what_the_pattern_expects() {
-        // Five changes expected, one captured: about four were missed.
-        let estimate = completeness([gap(Some(0.5), 5.0)]);
-        assert!((estimate.probably_missed - 0.5 * (5.0 / (1.0 - (-5f64).exp()) - 1.0)).abs() < 1e-9);
-        assert!(estimate.at_least < estimate.likely && estimate.likely < estimate.at_most);
+    fn bounds_are_those_of_the_missed_versions() {
+        let none = completeness([missed(0.0, 0.0, 0.0)]);
+        assert_eq!((none.at_most, none.likely, none.at_least), (1.0, 1.0, 1.0));
+        let some = completeness([missed(1.0, 2.0, 4.0)]);
+        assert!((some.at_most - 0.5).abs() < 1e-9 && (some.likely - 1.0 / 3.0).abs() < 1e-9);
+        assert!((some.at_least - 0.2).abs() < 1e-9 && some.probably_missed == 1.0);
+        // Errors of many pages partly cancel each other out.
+        let many = completeness([missed(1.0, 2.0, 4.0); 9]);
+        assert!(many.at_least > some.at_least && many.at_most < some.at_most);
+        assert!((many.likely - some.likely).abs() < 1e-9);
     }
 
     #[test]
     fn announcements_are_sure() {
-        let announced = CaptureGap { n_announced: 3, ..gap(Some(0.5), 0.1) };
+        let announced = PageVersions { n_surely_missed: 2.0, ..missed(2.0, 2.0, 2.0) };
         let estimate = completeness([announced]);
         assert_eq!(estimate.surely_missed, 1.0);
         assert!(estimate.at_most < 0.34 && estimate.likely <= estimate.at_most);
-        let open = CaptureGap { is_closed: false, difference: None, ..gap(None, 2.0) };
-        assert_eq!(completeness([open]).probably_missed, 1.0);
     }
 
     #[test]
@@ -334,15 +399,16 @@ mod tests {
     #[test]
     fn the_rate_fits_what_was_seen() {
         // Changed in half of the hours: 1 - exp(-rate) = 1/2.
-        let seen: Vec<(f64, bool)> = (0..1000).map(|n| (1.0, n % 2 == 0)).collect();
-        assert!((rate_per_hour(&seen, PRIOR_CHANGES) - std::f64::consts::LN_2).abs() < 0.01);
-        assert!(rate_per_hour(&[(1.0, true); 10], PRIOR_CHANGES).is_finite());
-        assert!(rate_per_hour(&[(24.0, false); 10], PRIOR_CHANGES) < 0.01);
+        let gap = |hours: f64, changed: bool| SeenGap { end: Timestamp::EPOCH, hours, changed };
+        let half: Vec<SeenGap> = (0..1000).map(|n| gap(1.0, n % 2 == 0)).collect();
+        assert!((rate_per_hour(&half, PRIOR_CHANGES) - std::f64::consts::LN_2).abs() < 0.01);
+        assert!(rate_per_hour(&[gap(1.0, true); 10], PRIOR_CHANGES).is_finite());
+        assert!(rate_per_hour(&[gap(24.0, false); 10], PRIOR_CHANGES) < 0.01);
         assert_eq!(rate_per_hour(&[], PRIOR_CHANGES), 0.0);
     }
 
     #[test]
-    fn observations_become_gaps_and_snapshots() {
+    fn observations_become_versions_and_snapshots() {
         let observations = observations(&[(0, Some(1.0)), (10, None), (20, Some(0.4)), (30, None)]);
         let page = PageObservations {
             observations: &observations,
@@ -350,10 +416,14 @@ mod tests {
             weight: 2.0,
             prior_changes: PRIOR_CHANGES,
         };
-        let gaps = capture_gaps(&page, Timestamp::from_secs(40 * 3600), |_, _| None);
-        assert_eq!(gaps.len(), 4);
-        assert_eq!(gaps.iter().map(|gap| gap.difference).collect::<Vec<_>>(), [None, Some(0.4), None, None]);
-        assert!(!gaps[3].is_closed && gaps[3].expected_changes > 0.0);
+        let hour = |hour: i64| Timestamp::from_secs(hour * 3600);
+        let (at_once, later) =
+            (page_versions(&page, hour(30), |_, _| None), page_versions(&page, hour(60), |_, _| None));
+        assert_eq!((at_once.n_captured, at_once.captured, at_once.mean_importance), (1.0, 0.4, 0.4));
+        assert!(later.missed.likely > at_once.missed.likely + 0.5, "{later:?}");
+        // What the pattern expects since the last capture.
+        let quiet = page_versions(&page, hour(60), |_, _| Some(0.0));
+        assert_eq!(quiet.missed, at_once.missed);
         let seen = version_at(&observations, 2.0, Timestamp::from_secs(24 * 3600)).unwrap();
         assert_eq!((seen.first_seen.as_secs(), seen.last_seen.as_secs()), (20 * 3600, 30 * 3600));
         assert_eq!((seen.other_before.unwrap().as_secs(), seen.other_after), (10 * 3600, None));
@@ -370,12 +440,12 @@ mod tests {
             weight: 1.0,
             prior_changes: quiet_prior(0, 1),
         };
-        let estimate = completeness(capture_gaps(&page, Timestamp::from_secs(31 * 3600), |_, _| None));
+        let estimate = completeness([page_versions(&page, Timestamp::from_secs(31 * 3600), |_, _| None)]);
         assert!(estimate.likely > 0.95 && estimate.at_least > 0.5, "{estimate:?}");
         assert_eq!(estimate.at_most, 1.0);
         assert!(estimate.probability_of_change[1] < 0.05);
         // The estimate becomes less certain with time.
-        let later = completeness(capture_gaps(&page, Timestamp::from_secs(3000 * 3600), |_, _| None));
+        let later = completeness([page_versions(&page, Timestamp::from_secs(3000 * 3600), |_, _| None)]);
         assert!(later.likely < estimate.likely && later.at_least < later.likely, "{later:?}");
     }
 
@@ -383,23 +453,24 @@ mod tests {
     fn only_credible_announcements_are_counted() {
         let at = |hour: i64| Timestamp::from_secs(hour * 3600);
         let observations = observations(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
-        let gaps = |announced: &[Timestamp]| {
+        let versions = |announced: &[Timestamp]| {
             let page = PageObservations {
                 observations: &observations,
                 announced,
                 weight: 1.0,
                 prior_changes: PRIOR_CHANGES,
             };
-            capture_gaps(&page, at(30), |_, _| None)
+            page_versions(&page, at(30), |_, _| None)
         };
-        let counts = |announced: &[Timestamp]| -> Vec<u32> {
-            gaps(announced).iter().map(|gap| gap.n_announced).collect()
+        let counts = |announced: &[Timestamp]| {
+            let found = versions(announced);
+            (found.n_announced, found.n_surely_missed)
         };
-        assert_eq!(counts(&[at(-5), at(2), at(5), at(9), at(25)]), [3, 0, 1]);
-        let sure = completeness(gaps(&[at(2), at(5), at(9), at(25)]));
+        assert_eq!(counts(&[at(-5), at(2), at(5), at(9), at(25)]), (4, 3.0));
+        let sure = completeness([versions(&[at(2), at(5), at(9), at(25)])]);
         assert_eq!((sure.surely_missed, sure.captured), (1.5, 0.5));
         // The third observation found no change, so the announcement before it was wrong.
-        assert_eq!(counts(&[at(2), at(5), at(9), at(15), at(25)]), [0, 0, 0]);
+        assert_eq!(counts(&[at(2), at(5), at(9), at(15), at(25)]), (0, 0.0));
     }
 
     /// Finds the closest version by scanning all observations.
@@ -440,20 +511,21 @@ mod tests {
 
         #[test]
         fn bounds_are_in_order(
-            list in prop::collection::vec(
-                (0.0f64..9.0, prop::option::of(0.0f64..1.0), any::<bool>(), 0.0f64..50.0, 0.0f64..1.0, 0u32..5),
-                0..30,
-            )
+            list in prop::collection::vec((0i64..400, prop::option::of(0.01f64..1.0)), 0..30),
+            announced in prop::collection::btree_set(0i64..500, 0..5),
+            weight in 0.0f64..9.0,
         ) {
-            let gaps = list.into_iter().map(|(weight, difference, is_closed, expected_changes, mean, n)| CaptureGap {
+            let list: std::collections::BTreeMap<i64, Option<f64>> = list.into_iter().collect();
+            let observations = observations(&list.into_iter().collect::<Vec<_>>());
+            let announced: Vec<Timestamp> =
+                announced.into_iter().map(|hour| Timestamp::from_secs(hour * 3600)).collect();
+            let page = PageObservations {
+                observations: &observations,
+                announced: &announced,
                 weight,
-                difference: difference.filter(|_| is_closed),
-                is_closed,
-                expected_changes,
-                mean_importance: mean,
-                n_announced: n,
-            });
-            let estimate = completeness(gaps);
+                prior_changes: PRIOR_CHANGES,
+            };
+            let estimate = completeness([page_versions(&page, Timestamp::from_secs(600 * 3600), |_, _| None)]);
             prop_assert!((0.0..=1.0).contains(&estimate.at_least));
             prop_assert!(estimate.at_least <= estimate.likely && estimate.likely <= estimate.at_most);
             prop_assert!(estimate.at_most <= 1.0);

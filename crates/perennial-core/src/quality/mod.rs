@@ -5,6 +5,7 @@
 //! `perennial_lab::quality` contains the measures that need all changes.
 
 pub mod estimate;
+pub mod hidden;
 
 use crate::time::Timestamp;
 

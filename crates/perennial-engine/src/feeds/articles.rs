@@ -22,6 +22,8 @@ use perennial_archive::store::{AnnouncedFilter, AnnouncedPage, CaptureFilter, Pa
 
 /// Latest versions of a page that are read.
 const MAX_VERSIONS: usize = 500;
+/// Comments of one version that are kept.
+const MAX_COMMENTS: usize = 10_000;
 /// Two pages may have something in common by chance. Five pages give a reliable template.
 const MIN_NEIGHBOURS: usize = 5;
 /// Pages read for the template of one page. More than ten hardly improve it.
@@ -34,6 +36,20 @@ pub struct ArticleVersion {
     /// The first capture that showed it.
     pub since: Timestamp,
     pub article: Article,
+}
+
+impl ArticleVersion {
+    /// Adds the comments of a later capture of the same version. A comment is not an edit of the article.
+    fn add_comments(&mut self, later: Article) {
+        let known: HashSet<&String> = self.article.comments.iter().collect();
+        let new: Vec<String> =
+            later.comments.iter().filter(|comment| !known.contains(comment)).cloned().collect();
+        self.article.comments.extend(new);
+        self.article.comments.truncate(MAX_COMMENTS);
+        if !later.comments_url.is_empty() {
+            self.article.comments_url = later.comments_url;
+        }
+    }
 }
 
 /// An article with its history.
@@ -161,9 +177,10 @@ impl ArchivedArticle {
             let Some(html) = page else { continue };
             let article =
                 extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
-            let is_new = versions.last().is_none_or(|last| !same_version(&last.article, &article));
-            if is_new && !(article.text.is_empty() && article.title.is_empty()) {
-                versions.push(ArticleVersion { since: row.first_time, article });
+            match versions.last_mut().filter(|last| same_version(&last.article, &article)) {
+                Some(last) => last.add_comments(article),
+                None if article.text.is_empty() && article.title.is_empty() => {}
+                None => versions.push(ArticleVersion { since: row.first_time, article }),
             }
         }
         Ok(ArchivedArticle { url: url.to_owned(), announced, versions, n_unread })
@@ -365,6 +382,19 @@ mod tests {
         assert_eq!(line["versions"][1]["text"], Value::Null, "the latest is the line's own");
         assert_eq!(line["versions"][1]["edits"][0]["field"], "title");
         assert_eq!(edited().to_json(false).unwrap()["versions"][0]["text"], Value::Null);
+    }
+
+    #[test]
+    fn comments_since_belong_to_the_version() {
+        let mut one = version(0, "A", "Text.");
+        one.article.comments = vec!["First!".into()];
+        let later = |comments: &[&str]| Article {
+            comments: comments.iter().map(|comment| (*comment).to_owned()).collect(),
+            ..Article::default()
+        };
+        one.add_comments(later(&["First!", "Second."]));
+        one.add_comments(later(&["Second.", "Third."]));
+        assert_eq!(one.article.comments, ["First!", "Second.", "Third."]);
     }
 
     #[test]

@@ -1,11 +1,17 @@
-//! The history of a page's observations, for `perennial plan patterns`.
+//! The history of a page's observations, for people: its patterns and its index threshold.
 
 use perennial_core::page::change_status::ChangeStatus;
+use perennial_core::pattern::page_patterns;
 use perennial_core::pattern::series::ObservedChange;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{LocalClock, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
+use super::FollowedSites;
+use perennial_archive::Snapshot;
 use perennial_archive::store::{Observation, ObservationOrder, ObservationSelection, Store};
+
+/// Periods per day of a pattern, unless the user chooses.
+pub const DEFAULT_PERIODS: u16 = 24;
 
 #[derive(Clone, Debug)]
 pub struct PageHistory {
@@ -41,6 +47,15 @@ pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow:
         history.url = store.page_url(history.page)?;
     }
     Ok(histories)
+}
+
+/// delta(P) of a page: the mean of its pattern with [`DEFAULT_PERIODS`], as `perennial plan patterns` shows it.
+pub fn index_threshold(snapshot: &Snapshot, page: PageId, url: &str) -> anyhow::Result<f64> {
+    let histories = histories(snapshot.store(), Some(url), perennial_archive::now())?;
+    let Some(history) = histories.iter().find(|history| history.page == page) else { return Ok(0.0) };
+    let followed = FollowedSites::from_seeds(snapshot.archive().settings().seeds.clone());
+    let clock = followed.local_clock(url).unwrap_or_else(LocalClock::utc);
+    Ok(page_patterns(&history.observations, &clock, None, DEFAULT_PERIODS).index_threshold())
 }
 
 impl PageHistory {

@@ -23,7 +23,7 @@ mod versions;
 
 pub use conflicts::conflicts;
 pub use followed::{FollowedSites, WATCH_INTERVAL};
-pub use history::{PageHistory, histories};
+pub use history::{DEFAULT_PERIODS, PageHistory, histories, index_threshold};
 pub use plan::{
     AHEAD, ENOUGH_VISITS, FAR_AHEAD, NextVisit, PlannedBudget, VisitDescriber, VisitPlan, are_hours_known,
     confidence, expected_by_period, is_rate_known, published_plan, with_published,

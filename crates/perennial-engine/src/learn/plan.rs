@@ -258,7 +258,7 @@ impl VisitDescriber<'_> {
                 None => publishing.next_poll(last, &PollLimits::default()),
             };
             let due = due.max(at);
-            let a_day = publishing.items_per_hour(at.max(last)).map(|rate| 24.0 * rate);
+            let a_day = publishing.items_per_hour(last).map(|rate| 24.0 * rate);
             polls.push(NextVisit {
                 at: Some(due.to_rfc3339()),
                 urgency: 0.0,

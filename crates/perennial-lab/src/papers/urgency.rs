@@ -29,7 +29,7 @@ impl PaperScheduler {
         match self.strategy {
             BaselineStrategy::AdaptiveInterval => hours_overdue(age, page.parameter),
             BaselineStrategy::Importance => page.weight * averages.rate * averages.importance * age,
-            BaselineStrategy::Pattern => here().0 * age,
+            BaselineStrategy::Pattern => page.weight * here().0 * age,
             BaselineStrategy::ImportancePattern => {
                 let (rate, importance) = here();
                 page.weight * rate * importance * age
@@ -163,6 +163,25 @@ fn visits_per_hour(rate: f64, mu: f64, table: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// P-QUALITY 6 keeps omega(P) in the urgency of both pattern strategies.
+    #[test]
+    fn the_weight_of_a_page_counts_for_pattern() {
+        use crate::drive::VisitScheduler;
+        use perennial_core::schedule::{PageInfo, ScheduleConfig};
+        use perennial_core::time::Timestamp;
+        use perennial_core::url::{PageId, SiteId};
+        for strategy in [BaselineStrategy::Pattern, BaselineStrategy::ImportancePattern] {
+            let start = Timestamp::EPOCH;
+            let mut scheduler = PaperScheduler::new(strategy, ScheduleConfig::default(), start);
+            for (page, weight) in [(0, 1.0), (1, 3.0)] {
+                let info = PageInfo { weight, ..PageInfo::for_site(SiteId(0)) };
+                scheduler.add_page(PageId(page), info);
+            }
+            let urgency = |at: usize| scheduler.urgency(&scheduler.pages[at], 7200);
+            assert!(urgency(0) > 0.0 && (urgency(1) - 3.0 * urgency(0)).abs() < 1e-4, "{strategy:?}");
+        }
+    }
 
     #[test]
     fn hot_pages_get_nothing() {

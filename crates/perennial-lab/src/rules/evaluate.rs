@@ -396,9 +396,10 @@ fn grid() -> impl Iterator<Item = Thresholds> {
     let gammas = [Some(0.1), Some(0.3), Some(0.5)];
     alphas.into_iter().flat_map(move |alpha| {
         betas.into_iter().flat_map(move |beta| {
-            gammas
-                .into_iter()
-                .flat_map(move |gamma| [0.5, 0.7, 0.9].map(|theta| Thresholds { alpha, beta, gamma, theta }))
+            gammas.into_iter().flat_map(move |gamma| {
+                let all = move |theta| Thresholds { alpha, beta, gamma, theta, is_strict: false };
+                [0.5, 0.7, 0.9].map(all)
+            })
         })
     })
 }

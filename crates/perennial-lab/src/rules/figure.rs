@@ -231,7 +231,8 @@ pub struct MiningCase {
 
 /// The points of a Figure 6.
 pub fn mining_cases(figure: &str) -> Vec<MiningCase> {
-    let usual = Thresholds { alpha: Alpha::Fixed(0.1), beta: 0.1, gamma: Some(0.1), theta: 0.5 };
+    let usual =
+        Thresholds { alpha: Alpha::Fixed(0.1), beta: 0.1, gamma: Some(0.1), theta: 0.5, is_strict: false };
     let case = |x: String, trees, thresholds| MiningCase { x, trees, thresholds };
     let at = |change: f64| {
         let trees = RandomTrees { change, ..RandomTrees::default() };

@@ -59,8 +59,8 @@ pub struct RuleReport {
     pub tail: String,
     /// Share of versions in which all directories of the head change.
     pub frequency: f64,
-    /// Correlation of head and tail, from -1 to 1.
-    pub correlation: f64,
+    /// Correlation of head and tail, from -1 to 1; none if one of them changes always or never.
+    pub correlation: Option<f64>,
     /// Share of the head's changes without a change of the tail.
     pub confidence: f64,
     /// Minimum degree of a change that counts.

@@ -52,7 +52,8 @@ fn the_tail_of_example_5_is_skipped() {
                     W\t3\t3\nM\tb/f/h\nM\tb/g/k\nD\tb/g/l\nA\tb/g/z\n";
     let delta =
         parse_history("a", versions.as_bytes()).unwrap().delta_of_last(usize::MAX, Significance::Later);
-    let thresholds = Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.6, gamma: Some(0.5), theta: 1.0 };
+    let thresholds =
+        Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.6, gamma: Some(0.5), theta: 1.0, is_strict: false };
     let (skipped, mined) = near_skipped_directories(&delta, &thresholds, false);
     assert_eq!(skipped, [delta.tree().directory("b/f").unwrap()]);
     assert_eq!(rule_savings(&delta, &mined.rules[0]), (2, 0), "two fetches of h, which did not change then");
@@ -136,7 +137,8 @@ fn site_with_a_rule(n_versions: usize) -> SiteHistory {
 #[test]
 fn warm_skips_the_tail_of_a_rule() {
     let history = site_with_a_rule(30);
-    let thresholds = Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.4, gamma: Some(0.5), theta: 0.9 };
+    let thresholds =
+        Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.4, gamma: Some(0.5), theta: 0.9, is_strict: false };
     let outcome =
         evaluate_plan(&history, &Protocol { windows: 9, ..Protocol::default() }, SkipPlan::Near(thresholds));
     assert_eq!((outcome.n_windows, outcome.n_rules), (9, 1.0));

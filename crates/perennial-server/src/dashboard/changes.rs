@@ -189,6 +189,7 @@ const BLOCKS: Choices = &[
     ("header", "header"),
     ("nav", "navigation"),
     ("footer", "footer"),
+    ("comments", "comments"),
     ("ad", "advertisements"),
     ("other", "other parts"),
 ];

@@ -21,6 +21,7 @@ use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnalysisRow, PageRow, Store};
 use perennial_engine::analyse::{AdFilters, Comparison, ComparisonReport, PageSpec, StoredChange};
 use perennial_engine::html::dates::{counted, day_short, minute};
+use perennial_engine::learn::index_threshold;
 
 /// The comparison of two versions as a page.
 pub(crate) fn compare(request: &Request<'_>) -> Result<Response<Body>, Problem> {
@@ -260,7 +261,7 @@ impl<'a> VersionPair<'a> {
             url: self.url,
             before: shown(&comparison.before.version, self.before),
             after,
-            threshold: store.index_threshold(page.id)?,
+            threshold: index_threshold(&shared, page.id, self.url)?,
             is_indexed: versions.iter().any(|version| version.time == after && version.is_indexed),
             n_captures: page.n_captures,
             steps: [

@@ -36,7 +36,7 @@ use perennial_engine::html::dates::{
     counted, day_long, day_of_year, day_short, grouped, minute, month_name, start_of_day, year_and_month,
 };
 use perennial_engine::learn::{
-    ENOUGH_VISITS, are_hours_known, confidence, expected_by_period, is_rate_known,
+    ENOUGH_VISITS, are_hours_known, confidence, expected_by_period, index_threshold, is_rate_known,
 };
 
 /// The span shown in detail.
@@ -226,7 +226,7 @@ impl View {
             n_changes,
             n_unchanged,
             n_indexed,
-            index_threshold: store.index_threshold(page)?,
+            index_threshold: index_threshold(snapshot, page, &url)?,
             from: window.0.into(),
             until: window.1.into(),
             has_more: lines.len() > MAX_CAPTURES,

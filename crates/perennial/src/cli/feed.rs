@@ -146,10 +146,10 @@ struct FeedStatus {
 
 fn list(context: &Context) -> anyhow::Result<Exit> {
     let snapshot = context.snapshot()?;
-    let (store, now) = (snapshot.store(), perennial_archive::now());
+    let store = snapshot.store();
     let mut lines = Vec::new();
     for feed in store.feeds()? {
-        lines.push(feed_row(&feed, &learn::publishing(store, &feed)?, now));
+        lines.push(feed_row(&feed, &learn::publishing(store, &feed)?));
     }
     context.print(&lines, |out| print_list(&lines, out))?;
     if lines.is_empty() {
@@ -158,11 +158,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn feed_row(
-    feed: &StoredFeed,
-    publishing: &perennial_core::feed::polling::PublishingHistory,
-    now: perennial_core::time::Timestamp,
-) -> FeedStatus {
+fn feed_row(feed: &StoredFeed, publishing: &perennial_core::feed::polling::PublishingHistory) -> FeedStatus {
     let last = feed.visited.unwrap_or(feed.last_read);
     FeedStatus {
         url: feed.url.clone(),
@@ -172,7 +168,7 @@ fn feed_row(
         is_followed: feed.seed.is_some(),
         items_held: feed.n_held,
         items_seen: feed.n_items,
-        items_per_day: publishing.items_per_hour(now.max(last)).map(|rate| rate * 24.0),
+        items_per_day: publishing.items_per_hour(last).map(|rate| rate * 24.0),
         busiest_hour_utc: publishing.busiest_hour(),
         captures: feed.n_reads,
         reads_without_overlap: feed.n_gaps,

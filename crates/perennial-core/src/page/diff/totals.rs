@@ -27,7 +27,8 @@ pub(super) fn add_totals(before: &BlockTree, after: &BlockTree, delta: &mut Delt
 /// The length of a page as a multiple of what people read of a page. Blocks below the importance of the main block
 /// count less.
 fn length(tree: &BlockTree) -> f32 {
-    let is_read = |leaf: &&Block| matches!(leaf.role, BlockRole::Main | BlockRole::Other);
+    let is_read =
+        |leaf: &&Block| matches!(leaf.role, BlockRole::Main | BlockRole::Comments | BlockRole::Other);
     let most = tree.leaves().filter(is_read).map(|leaf| leaf.importance).fold(0.0, f32::max);
     let (mut words, mut entries) = (0.0, 0.0);
     for leaf in tree.leaves().filter(is_read).filter(|_| most > 0.0) {

@@ -57,18 +57,20 @@ pub enum BlockRole {
     Advertisement,
     Header,
     Footer,
+    Comments,
     #[default]
     Other,
 }
 
 impl BlockRole {
     /// All roles, with their names in Vi-XML.
-    pub const NAMES: [(BlockRole, &str); 6] = [
+    pub const NAMES: [(BlockRole, &str); 7] = [
         (BlockRole::Main, "main"),
         (BlockRole::Navigation, "navigation"),
         (BlockRole::Advertisement, "advertisement"),
         (BlockRole::Header, "header"),
         (BlockRole::Footer, "footer"),
+        (BlockRole::Comments, "comments"),
         (BlockRole::Other, "other"),
     ];
 

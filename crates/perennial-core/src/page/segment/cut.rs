@@ -375,8 +375,12 @@ fn is_small(facts: &Facts) -> bool {
     facts.n_words < 8 && facts.image_area < 10_000.0
 }
 
-/// A landmark purpose holds for all descendants until one of them has a landmark purpose itself.
+/// A landmark purpose holds for all descendants until one of them has a landmark purpose itself. A comment may be
+/// marked as an article with a header.
 fn inherited_purpose(above: Purpose, own: Purpose) -> Purpose {
+    if above == Purpose::Comments && own != Purpose::Advertisement {
+        return above;
+    }
     if own.is_landmark() || above == Purpose::Unknown { own } else { above }
 }
 

@@ -533,6 +533,22 @@ fn a_name_does_not_outweigh_prose() {
 }
 
 #[test]
+fn comments_have_a_role_of_their_own() {
+    for comment in ["<li class=\"comment\"><article><p>{}</p></article></li>", "<p>{}</p>"] {
+        let comments = comment.replace("{}", PROSE).repeat(4);
+        let page = format!(
+            "<html><body><main><div>{}</div><section id=\"comments\"><h2>Comments</h2>{comments}</section></main></body></html>",
+            paragraphs(4).replace(PROSE, "The harbour office said on Monday that the ferry will not sail until the pier has been mended.")
+        );
+        let tree = tree(&page);
+        for leaf in tree.leaves() {
+            let is_comment = leaf.texts.iter().any(|text| text.text == PROSE);
+            assert_eq!(leaf.role == BlockRole::Comments, is_comment, "{comment}: {leaf:?}");
+        }
+    }
+}
+
+#[test]
 fn teasers_next_to_an_article_are_a_separate_block() {
     let teaser = |n: usize| {
         format!(

@@ -134,8 +134,17 @@ pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
 /// stories. That holds even if its next part alone would not be recognised as an article.
 fn roles(leaves: &[LeafFacts], likelihoods: &[f32]) -> Vec<BlockRole> {
     let mut part: Option<&LeafFacts> = None;
+    // Without any other text, an article is in an element with a misleading name.
+    let is_beside_comments = |leaf: &LeafFacts| {
+        leaf.purpose != Purpose::Comments && leaf.facts.n_prose_letters >= MIN_BESIDE_LETTERS
+    };
+    let has_comments = leaves.iter().any(is_beside_comments);
     let mut roles = Vec::with_capacity(leaves.len());
     for (leaf, likelihood) in leaves.iter().zip(likelihoods) {
+        if leaf.purpose == Purpose::Comments && has_comments {
+            roles.push(BlockRole::Comments);
+            continue;
+        }
         let alone = role(leaf, *likelihood);
         let goes_on = alone == BlockRole::Other && part.is_some_and(|part| is_further_part(leaf, part));
         let role = if goes_on { BlockRole::Main } else { alone };
@@ -213,6 +222,9 @@ fn for_leaves(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
         for_leaves(&mut block.children, each);
     }
 }
+
+/// Letters of running text outside of comments, from which on comments are comments.
+const MIN_BESIDE_LETTERS: u32 = 40;
 
 fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
     // Advertisements contain little text.

@@ -14,7 +14,7 @@ use perennial_engine::search::{NewTerm, NewTerms, TermsQuery, new_terms};
 
 const AFTER_HELP: &str = "\
 A term is one word or two adjacent words. `now` counts the paragraphs, headings, cells and links with the term that appeared in the \
-span, without advertisements. The surprise is the log-likelihood ratio of this count to earlier passages (docs/search.md).
+span, without advertisements and comments. The surprise is the log-likelihood ratio of this count to earlier passages (docs/search.md).
 
 Examples:
   perennial article terms

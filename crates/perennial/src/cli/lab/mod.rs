@@ -3,6 +3,7 @@
 mod channel;
 mod extract;
 mod feeds;
+mod reproduce;
 mod rules;
 mod segment;
 mod simulate;
@@ -15,6 +16,7 @@ use super::{Context, Exit};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  perennial lab reproduce
   perennial lab simulate
   perennial lab segment page.html --format svg --output page.svg")]
 pub(super) struct Lab {
@@ -24,6 +26,7 @@ pub(super) struct Lab {
 
 #[derive(Subcommand)]
 enum LabCommand {
+    Reproduce(reproduce::Reproduce),
     Simulate(Box<simulate::Simulate>),
     Rules(Box<rules::Rules>),
     Feeds(feeds::Feeds),
@@ -35,6 +38,7 @@ enum LabCommand {
 impl Lab {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.command {
+            LabCommand::Reproduce(args) => args.run(context),
             LabCommand::Simulate(args) => args.run(context),
             LabCommand::Rules(args) => args.run(context),
             LabCommand::Feeds(args) => args.run(context),

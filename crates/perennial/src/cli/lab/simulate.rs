@@ -330,7 +330,7 @@ fn write_table(out: &mut dyn Write, line: &BudgetResult) -> std::io::Result<()> 
         let name = format!("{}{}", result.strategy, if result.learned { ", learned" } else { "" });
         writeln!(
             out,
-            "  {name:<28} {:>7.1} {:>9.1} {:>7.1} {:>10.1} {:>9.1} {:>6.1} {:>6.2} {:>14.1}",
+            "  {name:<28} {:>7.1} {:>9.1} {:>7.1} {:>10.1} {:>9.1} {:>6.1} {:>6.2} {:>14}",
             result.completeness_pooled * 100.0,
             result.completeness_weighted * 100.0,
             result.completeness_count * 100.0,
@@ -338,11 +338,21 @@ fn write_table(out: &mut dyn Write, line: &BudgetResult) -> std::io::Result<()> 
             result.coherence_max_weight * 100.0,
             result.freshness * 100.0,
             result.blur,
-            result.share_of_clairvoyant * 100.0
+            percent(result.share_of_clairvoyant)
         )?;
     }
-    writeln!(out, "  {:<28} {:>7.1}", "bound: patterns known", line.bounds.pattern_known * 100.0)?;
-    writeln!(out, "  {:<28} {:>7.1}\n", "bound: clairvoyant", line.bounds.clairvoyant * 100.0)
+    for (name, bound) in [
+        ("bound: patterns known", line.bounds.map(|bounds| bounds.pattern_known)),
+        ("bound: clairvoyant", line.bounds.map(|bounds| bounds.clairvoyant)),
+    ] {
+        writeln!(out, "  {name:<28} {:>7}", percent(bound))?;
+    }
+    writeln!(out)
+}
+
+/// A dash if it was not computed.
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", share * 100.0))
 }
 
 fn write_report(dir: &Path, report: &SimulationReport) -> anyhow::Result<PathBuf> {

@@ -13,7 +13,8 @@ use crate::cli::context::{document_on_stdout, json_on_stdout, not_found};
 use crate::cli::{Context, Exit};
 use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use perennial_engine::learn::{
-    self, ENOUGH_VISITS, FollowedSites, PageHistory, confidence, expected_by_period, histories,
+    self, DEFAULT_PERIODS, ENOUGH_VISITS, FollowedSites, PageHistory, confidence, expected_by_period,
+    histories,
 };
 
 const AFTER_HELP: &str = "\
@@ -21,7 +22,7 @@ A bar is the expected importance of changes in that hour of the day, or on that 
 A dot is an hour without observations.
   up to            value of the highest bar; 1 is a completely new page
   sure             grows with the observations: three in each hour make it 50 %
-  index threshold  mean importance per hour: versions below it are not indexed
+  index threshold  mean of the bars: versions of less importance are gathered before one is indexed
   as the scheduler expects   prediction that decides visits, learned from this page and similar ones; the bars above are averages
   usually on ...   days on which the scheduler expects most changes
   group            pages of one group change at the same hours; the share is the probability
@@ -45,7 +46,7 @@ pub(super) struct Patterns {
     format: PatternFormat,
 
     /// Periods per day, 1 to 120
-    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120), value_name = "N")]
+    #[arg(long, default_value_t = DEFAULT_PERIODS, value_parser = clap::value_parser!(u16).range(1..=120), value_name = "N")]
     periods: u16,
 
     /// Time zone of the site's editors [default: timezone of the site, else UTC]
@@ -80,7 +81,7 @@ struct PageReport {
     /// Positions of the labels below the bars, and their texts.
     #[serde(skip)]
     ticks: Vec<(usize, String)>,
-    /// Least importance of an indexed version: the mean per hour.
+    /// Least importance of an indexed version: the mean of the pattern.
     index_threshold: f64,
     /// The prediction of the scheduler, which decides the visits.
     estimated: Vec<PatternReport>,
@@ -148,10 +149,7 @@ impl Patterns {
         };
         let reports: Vec<PageReport> = found
             .iter()
-            .map(|history| {
-                let (clock, threshold) = (clock_of(&history.url)?, store.index_threshold(history.page)?);
-                Ok(report(history, threshold, &clock, self.periods, &scheduler))
-            })
+            .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
             .collect::<anyhow::Result<_>>()?;
         match self.format {
             PatternFormat::Svg => {
@@ -170,15 +168,10 @@ impl Patterns {
     }
 }
 
-fn report(
-    history: &PageHistory,
-    index_threshold: f64,
-    clock: &LocalClock,
-    n_periods: u16,
-    scheduler: &Scheduler,
-) -> PageReport {
-    let PagePatterns { cycle, patterns, changes_per_day, n_observations } =
-        page_patterns(&history.observations, clock, None, n_periods);
+fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: &Scheduler) -> PageReport {
+    let found = page_patterns(&history.observations, clock, None, n_periods);
+    let index_threshold = found.index_threshold();
+    let PagePatterns { cycle, patterns, changes_per_day, n_observations } = found;
     let belief = scheduler.belief(history.page);
     PageReport {
         url: history.url.clone(),

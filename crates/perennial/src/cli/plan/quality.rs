@@ -13,7 +13,8 @@ use perennial_engine::learn::FollowedSites;
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 const AFTER_HELP: &str = "\
-Changes between two captures are not observed, so each number has a lower bound, a likely value and an upper bound. A version that a \
+Changes between two captures are not observed, so each number has a likely value and bounds that contain the truth with 90 % \
+probability. A version that a \
 feed or sitemap announced and no capture can contain lowers all three. A version that was probably missed, given how often the page \
 changes, lowers the likely value. If no page changed, the numbers are the probability that nothing was missed.
 
@@ -130,10 +131,12 @@ fn print(quality: &ArchiveQuality, at: Timestamp, out: &mut dyn Write) -> std::i
     }
     writeln!(out)?;
     match quality.all.n_announced {
-        0 => writeln!(out, "No feed or sitemap in the archive announces a change: the upper bound is open.")?,
+        0 => {
+            writeln!(out, "No feed or sitemap in the archive announces a change: all bounds are estimates.")?
+        }
         n => writeln!(
             out,
-            "Feeds and sitemaps announced {n} changes between captures; they give the upper bound."
+            "Feeds and sitemaps announced {n} changes between captures; no upper bound is higher than they allow."
         )?,
     }
     let any = |is_such: fn(&SiteQuality) -> bool| quality.sites.iter().any(is_such);

@@ -15,7 +15,7 @@ const AFTER_HELP: &str = "\
 The rule `/, /docs/ => not /docs/old/` means: when the site and /docs/ change significantly, /docs/old/ \
 does not and can be skipped.
   frequency    share of versions in which the head changes
-  correlation  of head and tail, from -1 (never together) to 1
+  correlation  of head and tail, from -1 (never together) to 1; undefined if one changes always or never
   confidence   share of the head's changes without one of the tail
   saved        fetches of the tail's pages in those versions, and the changes that were among them
 
@@ -133,9 +133,9 @@ fn print_rules(report: &SiteReport, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {} => not {}", rule.head.join(", "), rule.tail)?;
         writeln!(
             out,
-            "      frequency {:.2}, correlation {:.2}, confidence {:.2}; saved {} fetches with {} changes among them{}{}",
+            "      frequency {:.2}, correlation {}, confidence {:.2}; saved {} fetches with {} changes among them{}{}",
             rule.frequency,
-            rule.correlation,
+            rule.correlation.map_or("undefined".to_owned(), |correlation| format!("{correlation:.2}")),
             rule.confidence,
             rule.saved_fetches,
             rule.missed_changes,

@@ -5,6 +5,8 @@ mod figure;
 mod mine;
 mod read;
 
+pub(super) use read::read_files;
+
 use clap::{Args, Subcommand};
 use perennial_core::directory::{Alpha, Thresholds};
 use perennial_core::schedule::units::{UnitError, parse_share};
@@ -63,6 +65,10 @@ struct ThresholdOptions {
     /// Least confidence
     #[arg(long, value_name = "T", default_value = "0.7", value_parser = share)]
     theta: f64,
+
+    /// Reject rules with an undefined correlation
+    #[arg(long)]
+    strict: bool,
 }
 
 impl ThresholdOptions {
@@ -72,6 +78,7 @@ impl ThresholdOptions {
             beta: self.beta,
             gamma: self.gamma,
             theta: self.theta,
+            is_strict: self.strict,
         }
     }
 }

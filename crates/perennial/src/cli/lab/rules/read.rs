@@ -60,7 +60,10 @@ impl HistorySource {
 }
 
 /// Reads files of versions, with progress.
-pub(super) fn read_files(context: &Context, files: &[PathBuf]) -> anyhow::Result<Vec<SiteHistory>> {
+pub(in crate::cli::lab) fn read_files(
+    context: &Context,
+    files: &[PathBuf],
+) -> anyhow::Result<Vec<SiteHistory>> {
     let mut histories = Vec::new();
     let bar = context.progress_count(files.len() as u64, "reading histories");
     for file in files {

@@ -1,0 +1,510 @@
+//! A page's observed gaps -> how many versions were probably never captured (docs/papers.md, Estimates on a real
+//! archive).
+//!
+//! A gap whose two captures differ contained at least one change; how many more is not observable. What the other gaps
+//! show is evidence: if one can predict which gaps contain a change, from the hour, the weekday, the time since the last
+//! change or the rhythm so far, then the page is published regularly, and one change per gap explains it. If a constant
+//! rate predicts as well, changes come at random, some of them together. Three explanations are weighed by how well they
+//! predict each observation from those before it: regular, at random, and in bursts. The result is the 90 % interval of
+//! the mixture. If every gap contains a change, nothing is known, and the interval is wide.
+
+use std::collections::BTreeMap;
+
+use crate::time::Timestamp;
+
+/// The time between two successive captures of a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeenGap {
+    pub end: Timestamp,
+    pub hours: f64,
+    /// Whether the captures differ.
+    pub changed: bool,
+}
+
+/// The number of versions that no capture contains.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HiddenVersions {
+    /// With 95 % probability at least so many.
+    pub least: f64,
+    pub likely: f64,
+    /// With 95 % probability at most so many.
+    pub most: f64,
+}
+
+/// Changes per mean gap that are considered: eight values per power of ten.
+const RATES: std::ops::RangeInclusive<i32> = -24..=7;
+/// The most changes per gap that a context's share of changed gaps is read as.
+const MOST_PER_GAP: f64 = 8.0;
+/// How much a context counts before it was observed, in observations.
+const PRIOR: f64 = 0.3;
+/// Versions per change that was seen, if the page has bursts, and their probability.
+const BURSTS: [(f64, f64); 3] = [(2.0, 0.5), (3.0, 0.3), (5.0, 0.2)];
+/// Versions per regular change, if neighbouring gaps also changed.
+const IN_A_RUN: [(f64, f64); 4] = [(1.0, 0.4), (2.0, 0.3), (4.0, 0.2), (8.0, 0.1)];
+/// The share of the changes that come at random if others are regular, and its probability.
+const AT_RANDOM: [(f64, f64); 3] = [(1.0, 0.6), (0.5, 0.25), (0.2, 0.15)];
+
+/// One explanation of the observations.
+struct Explanation {
+    probability: f64,
+    hidden: f64,
+    deviation: f64,
+}
+
+/// Estimates the hidden versions of closed gaps, in order of time.
+pub fn hidden_versions(gaps: &[SeenGap]) -> HiddenVersions {
+    let n_changed = gaps.iter().filter(|gap| gap.changed).count() as f64;
+    if n_changed == 0.0 {
+        return HiddenVersions::default();
+    }
+    let explanations = Evidence::new(gaps).explanations(n_changed);
+    let share: f64 =
+        explanations.iter().map(|one| one.probability * n_changed / (n_changed + one.hidden)).sum();
+    let (least, most) = (quantile(&explanations, 0.05), quantile(&explanations, 0.95));
+    HiddenVersions { least, likely: (n_changed / share - n_changed).clamp(least, most), most }
+}
+
+/// What the observations say about the three explanations. Evidence is the logarithm of a probability.
+struct Evidence<'a> {
+    gaps: &'a [SeenGap],
+    mean_hours: f64,
+    /// Evidence of each rate if changes come at random, and if they come at equal intervals.
+    at_random: Vec<f64>,
+    at_intervals: Vec<f64>,
+    /// The context that predicts best: its evidence, and the share of changed gaps in the context of each gap.
+    in_context: f64,
+    shares: Vec<f64>,
+    /// Changed gaps between two unchanged ones.
+    is_isolated: Vec<bool>,
+}
+
+impl<'a> Evidence<'a> {
+    fn new(gaps: &'a [SeenGap]) -> Evidence<'a> {
+        let mean_hours = gaps.iter().map(hours).sum::<f64>() / gaps.len() as f64;
+        let of_rates = |probability: fn(f64) -> f64| -> Vec<f64> {
+            let each = |rate: f64| {
+                let one = |gap: &SeenGap| {
+                    let probability = probability(rate / mean_hours * hours(gap)).clamp(1e-12, 1.0 - 1e-3);
+                    if gap.changed { probability.ln() } else { (-probability).ln_1p() }
+                };
+                gaps.iter().map(one).sum()
+            };
+            rates().map(each).collect()
+        };
+        let changed = |at: usize| gaps.get(at).is_some_and(|gap| gap.changed);
+        let contexts = [Context::Hour, Context::Weekday, Context::Age, Context::Run];
+        let best = contexts
+            .map(|context| context.predict(gaps))
+            .into_iter()
+            .max_by(|one, other| one.0.total_cmp(&other.0));
+        let (in_context, shares) = best.unwrap_or_default();
+        Evidence {
+            gaps,
+            mean_hours,
+            at_random: of_rates(|expected| -(-expected).exp_m1()),
+            at_intervals: of_rates(|expected| expected),
+            in_context,
+            shares,
+            is_isolated: (0..gaps.len())
+                .map(|at| changed(at) && !changed(at + 1) && !(at > 0 && changed(at - 1)))
+                .collect(),
+        }
+    }
+
+    fn explanations(&self, n_changed: f64) -> Vec<Explanation> {
+        let (at_random, at_intervals) = (mean_evidence(&self.at_random), mean_evidence(&self.at_intervals));
+        let regular =
+            logistic(-0.6 + (at_intervals - at_random).clamp(-4.0, 4.0) + self.predictability(at_random));
+        let bursts =
+            (1.0 - regular) * (0.25 * (0.5 * self.clustering(at_random).clamp(-3.0, 3.0)).exp()).min(0.6);
+        let mut all = self.regular_explanations(regular, logistic(self.in_context - at_intervals));
+        let in_context = logistic(self.in_context - at_random.max(at_intervals));
+        let random = 1.0 - regular - bursts;
+        for one in self.random_explanations(in_context, n_changed) {
+            for (scale, probability) in AT_RANDOM {
+                let (hidden, deviation) = (one.hidden * scale, one.deviation * scale);
+                let probability = one.probability * probability;
+                all.push(Explanation { probability: random * probability, hidden, deviation });
+                all.extend(BURSTS.map(|(size, share)| Explanation {
+                    probability: bursts * probability * share,
+                    hidden: hidden + n_changed * (size - 1.0),
+                    deviation: (deviation * deviation + n_changed * (size - 1.0) * size).sqrt(),
+                }));
+            }
+        }
+        all
+    }
+
+    /// How much better the best context predicts than a constant rate; 0 if there is too little to predict.
+    fn predictability(&self, at_random: f64) -> f64 {
+        if at_random > -4.0 {
+            return 0.0;
+        }
+        let explained = (1.0 - self.in_context / at_random).max(0.0);
+        (14.0 * (explained - 0.35)).clamp(-3.5, 8.0)
+    }
+
+    /// How many deviations more often than expected a change follows a change.
+    fn clustering(&self, at_random: f64) -> f64 {
+        let n_changed = self.gaps.iter().filter(|gap| gap.changed).count() as f64;
+        let overall = n_changed / self.gaps.len() as f64;
+        let (mut seen, mut expected, mut variance) = (0.0, 0.0, 0.25);
+        for (pair, share) in self.gaps.windows(2).zip(self.shares.iter().skip(1)) {
+            if let [before, after] = pair
+                && before.changed
+            {
+                let share = if self.in_context > at_random { *share } else { overall };
+                seen += f64::from(u8::from(after.changed));
+                expected += share;
+                variance += share * (1.0 - share);
+            }
+        }
+        (seen - expected) / variance.sqrt()
+    }
+
+    /// Changes in a context that predicts them, or at equal intervals of unknown phase.
+    fn regular_explanations(&self, probability: f64, in_context: f64) -> Vec<Explanation> {
+        let n_isolated = self.is_isolated.iter().filter(|isolated| **isolated).count() as f64;
+        let n_in_runs = self.gaps.iter().filter(|gap| gap.changed).count() as f64 - n_isolated;
+        // A longer gap may contain several regular changes.
+        let several = (0.02 * self.mean_hours).min(0.15);
+        let isolated = [(1.0, 1.0 - several), (2.0, 0.7 * several), (3.0, 0.3 * several)];
+        let mut all = Vec::new();
+        for (per_run, of_runs) in IN_A_RUN {
+            for (per_isolated, of_isolated) in isolated {
+                let hidden = n_in_runs * (per_run - 1.0) + n_isolated * (per_isolated - 1.0);
+                let probability = probability * in_context * of_runs * of_isolated;
+                all.push(Explanation { probability, hidden, deviation: 0.25 * hidden });
+            }
+        }
+        for (rate, share) in rates().zip(shares_of(&self.at_intervals)) {
+            let beyond = |gap: &SeenGap| (rate / self.mean_hours * hours(gap) - 1.0).max(0.0);
+            let hidden: f64 = self.gaps.iter().filter(|gap| gap.changed).map(beyond).sum();
+            let probability = probability * (1.0 - in_context) * share;
+            all.push(Explanation { probability, hidden, deviation: 0.25 * hidden });
+        }
+        all
+    }
+
+    /// A Poisson number of changes per gap: with a constant rate, or with the rate of the context.
+    fn random_explanations(&self, in_context: f64, n_changed: f64) -> Vec<Explanation> {
+        let changed = || self.gaps.iter().enumerate().filter(|(_, gap)| gap.changed);
+        let mut all: Vec<Explanation> = rates()
+            .zip(shares_of(&self.at_random))
+            .filter(|(_, share)| *share > 1e-3)
+            .map(|(rate, share)| {
+                let expected = changed().map(|(_, gap)| rate / self.mean_hours * hours(gap));
+                let (hidden, variance) = hidden_at_random(expected);
+                let (probability, deviation) = (share * (1.0 - in_context), variance.sqrt() + 0.1 * hidden);
+                Explanation { probability, hidden, deviation }
+            })
+            .collect();
+        // A change that is alone and certain is one change rather than many that always come together.
+        for (probability, one_if_certain) in [(0.3, false), (0.7, true)] {
+            let expected = changed().map(|(at, _)| match self.shares.get(at).copied().unwrap_or(0.5) {
+                share if one_if_certain && self.is_isolated[at] && share > 0.7 => 0.0,
+                share => (-(-share).ln_1p()).min(MOST_PER_GAP),
+            });
+            let (hidden, variance) = hidden_at_random(expected);
+            all.push(Explanation {
+                probability: probability * in_context,
+                hidden,
+                deviation: variance.sqrt() + hidden * (0.1 + 1.0 / n_changed.sqrt()),
+            });
+        }
+        all
+    }
+}
+
+fn hours(gap: &SeenGap) -> f64 {
+    gap.hours.max(1e-3)
+}
+
+fn rates() -> impl Iterator<Item = f64> {
+    RATES.map(|step| 10f64.powf(f64::from(step) / 8.0))
+}
+
+fn logistic(evidence: f64) -> f64 {
+    1.0 / (1.0 + (-evidence.clamp(-30.0, 30.0)).exp())
+}
+
+/// The evidence of a family whose members are equally probable.
+fn mean_evidence(evidence: &[f64]) -> f64 {
+    let most = evidence.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    most + (evidence.iter().map(|one| (one - most).exp()).sum::<f64>() / evidence.len().max(1) as f64).ln()
+}
+
+/// The probability of each member of such a family.
+fn shares_of(evidence: &[f64]) -> Vec<f64> {
+    let most = evidence.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = evidence.iter().map(|one| (one - most).exp()).sum();
+    evidence.iter().map(|one| (one - most).exp() / total).collect()
+}
+
+/// Mean and variance of the hidden versions of changed gaps, each a Poisson number that is not 0, minus the captured
+/// version.
+fn hidden_at_random(expected: impl Iterator<Item = f64>) -> (f64, f64) {
+    let each = |expected: f64| {
+        if expected < 1e-6 {
+            return (0.0, 0.0);
+        }
+        let at_least_one = -(-expected).exp_m1();
+        let mean = expected / at_least_one;
+        let variance = (expected + expected * expected) / at_least_one - mean * mean;
+        (mean - 1.0, variance.max(0.0))
+    };
+    expected.map(each).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+/// The number below which the hidden versions are with this probability. Each explanation is a normal distribution.
+fn quantile(explanations: &[Explanation], probability: f64) -> f64 {
+    let total: f64 = explanations.iter().map(|one| one.probability).sum();
+    let below = |x: f64| {
+        let each = |one: &Explanation| {
+            let z = (x - one.hidden) / one.deviation.max(0.25);
+            // The logistic approximation of the normal distribution, within 0.01.
+            one.probability * logistic(1.702 * z)
+        };
+        explanations.iter().map(each).sum::<f64>() / total
+    };
+    if below(0.0) >= probability {
+        return 0.0;
+    }
+    let highest = |one: &Explanation| one.hidden + 5.0 * one.deviation + 2.0;
+    let (mut low, mut high) = (0.0, explanations.iter().map(highest).fold(0.0, f64::max));
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if below(middle) < probability { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// What may predict whether a gap contains a change.
+#[derive(Clone, Copy)]
+enum Context {
+    /// Hour of the day and kind of day of the gap's end.
+    Hour,
+    Weekday,
+    /// The time since the last change.
+    Age,
+    /// How many gaps before it changed, or did not.
+    Run,
+}
+
+impl Context {
+    /// The evidence of predicting each gap from those before it in the same context, and the share of changed gaps in
+    /// the context of each.
+    fn predict(self, gaps: &[SeenGap]) -> (f64, Vec<f64>) {
+        // (unchanged, changed)
+        let (mut counts, mut all) = (BTreeMap::<i64, [f64; 2]>::new(), [0.5, 0.5]);
+        let keys = self.keys(gaps);
+        let mut evidence = 0.0;
+        for (gap, key) in gaps.iter().zip(&keys) {
+            let (count, at) = (counts.entry(*key).or_default(), usize::from(gap.changed));
+            let usual = all[at] / (all[0] + all[1]);
+            evidence += ((count[at] + PRIOR * usual) / (count[0] + count[1] + PRIOR)).ln();
+            count[at] += 1.0;
+            all[at] += 1.0;
+        }
+        let share = |key: &i64| {
+            let [unchanged, changed] = counts.get(key).copied().unwrap_or_default();
+            (changed + 0.5) / (unchanged + changed + 1.0)
+        };
+        (evidence, keys.iter().map(share).collect())
+    }
+
+    fn keys(self, gaps: &[SeenGap]) -> Vec<i64> {
+        // Four classes per doubling.
+        let class = |value: f64| (4.0 * (1.0 + value).log2() + 1e-9) as i64;
+        let (mut age, mut run) = (None::<f64>, 0i64);
+        let mut key = |gap: &SeenGap| {
+            let hour = gap.end.as_millis().div_euclid(3_600_000);
+            let weekday = (hour.div_euclid(24) + 3).rem_euclid(7);
+            let reached = age.map(|age| age + hours(gap));
+            let key = match self {
+                Context::Hour => hour.rem_euclid(24) + 24 * i64::from(weekday >= 5),
+                Context::Weekday => weekday,
+                Context::Age => reached.map_or(-1, class),
+                Context::Run => run.signum() * class(run.unsigned_abs() as f64),
+            };
+            age = if gap.changed { Some(0.0) } else { reached };
+            run = if gap.changed { run.max(0) + 1 } else { run.min(0) - 1 };
+            key
+        };
+        gaps.iter().map(&mut key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use crate::time::Span;
+
+    /// The gaps of visits to a page that changes at these hours, and how many changes they contain.
+    fn visited(changes: &[f64], visits: &[f64]) -> (Vec<SeenGap>, f64) {
+        let start = Timestamp::parse("2026-03-02").unwrap();
+        let mut n_true = 0;
+        let gaps = visits
+            .windows(2)
+            .map(|pair| {
+                let n = changes.iter().filter(|at| pair[0] < **at && **at <= pair[1]).count();
+                n_true += n;
+                let end = start + Span::from_secs((pair[1] * 3600.0) as i64);
+                SeenGap { end, hours: pair[1] - pair[0], changed: n > 0 }
+            })
+            .collect();
+        (gaps, n_true as f64)
+    }
+
+    /// True share of captured versions, then lower bound, likely value and upper bound.
+    fn shares(changes: &[f64], visits: &[f64]) -> Option<[f64; 4]> {
+        let (gaps, n_true) = visited(changes, visits);
+        let n = gaps.iter().filter(|gap| gap.changed).count() as f64;
+        let hidden = hidden_versions(&gaps);
+        let share = |hidden: f64| n / (n + hidden);
+        (n > 0.0).then(|| [n / n_true, share(hidden.most), share(hidden.likely), share(hidden.least)])
+    }
+
+    fn every(hours: f64, days: f64) -> Vec<f64> {
+        (0..(24.0 * days / hours) as usize).map(|n| hours * n as f64 + 0.3).collect()
+    }
+
+    /// The pages that the papers are about: P-PATTERN monitors a broadcaster hourly.
+    #[test]
+    fn regular_pages_are_recognised() {
+        let workdays: Vec<f64> =
+            (0..28).filter(|day| day % 7 < 5).map(|day| f64::from(24 * day) + 9.5).collect();
+        let weekly: Vec<f64> = (0..8).map(|week| f64::from(168 * week) + 50.0).collect();
+        for (name, changes, visits, least) in [
+            ("each workday, visited hourly", workdays, every(1.0, 28.0), 0.9),
+            ("three times a day, visited every four hours", every(8.0, 28.0), every(4.0, 28.0), 0.4),
+            ("daily, visited hourly", every(24.0, 28.0), every(1.0, 28.0), 0.9),
+            ("weekly, visited daily", weekly, every(24.0, 56.0), 0.3),
+        ] {
+            let changes: Vec<f64> = changes.iter().map(|at| at + 0.1).collect();
+            let [truth, low, likely, high] = shares(&changes, &visits).unwrap();
+            assert_eq!((truth, high), (1.0, 1.0), "{name}");
+            assert!(likely > 0.85 && low > least, "{name}: {low} {likely}");
+        }
+    }
+
+    #[test]
+    fn if_every_gap_changed_the_bounds_admit_few_and_many() {
+        for (per_hour, truth) in [(1.0, 1.0), (4.0, 0.25)] {
+            let changes: Vec<f64> = every(1.0 / per_hour, 14.0).iter().map(|at| at + 0.05).collect();
+            let [found, low, _, high] = shares(&changes, &every(1.0, 14.0)).unwrap();
+            assert!((found - truth).abs() < 1e-2 && low <= truth && truth <= high, "{found}: {low} {high}");
+        }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum World {
+        Regular,
+        Poisson,
+        Bursty,
+        Mixed,
+    }
+
+    impl World {
+        fn changes(self, rng: &mut Rng, days: f64, visit: f64) -> Vec<f64> {
+            let exponential = |rng: &mut Rng, mean: f64| -mean * (1.0 - rng.unit()).ln();
+            let log_uniform = |rng: &mut Rng, low: f64, high: f64| low * (high / low).powf(rng.unit());
+            let mut changes = Vec::new();
+            match self {
+                World::Regular => match rng.below(3) {
+                    0 => {
+                        let interval = log_uniform(rng, 0.5, 72.0);
+                        let phase = interval * rng.unit();
+                        changes.extend(every(interval, days).iter().map(|at| at - 0.3 + phase));
+                    }
+                    1 => {
+                        let hour = 24.0 * rng.unit();
+                        let days = (0..days as usize).filter(|day| day % 7 < 5);
+                        changes.extend(days.map(|day| 24.0 * day as f64 + hour));
+                    }
+                    _ => {
+                        let hours = [7.0, 12.5, 18.0].map(|hour| hour + rng.unit());
+                        changes.extend(
+                            (0..days as usize).flat_map(|day| hours.map(|hour| 24.0 * day as f64 + hour)),
+                        );
+                    }
+                },
+                World::Poisson => {
+                    let mean = visit / log_uniform(rng, 0.03, 4.0);
+                    let mut at = exponential(rng, mean);
+                    while at < 24.0 * days {
+                        changes.push(at);
+                        at += exponential(rng, mean);
+                    }
+                }
+                World::Bursty => {
+                    let (mean, size) = (visit / log_uniform(rng, 0.03, 1.0), 2 + rng.below(3));
+                    let spread = log_uniform(rng, 0.1, 2.0);
+                    let mut at = exponential(rng, mean);
+                    while at < 24.0 * days {
+                        let mut edit = at;
+                        for _ in 0..1 + rng.below(2 * size - 1) {
+                            changes.push(edit);
+                            edit += exponential(rng, spread);
+                        }
+                        at += exponential(rng, mean);
+                    }
+                }
+                World::Mixed => {
+                    changes = World::Regular.changes(rng, days, visit);
+                    let other = if rng.below(2) == 0 { World::Poisson } else { World::Bursty };
+                    changes.extend(other.changes(rng, days, visit));
+                }
+            }
+            changes
+        }
+    }
+
+    /// Share of pages whose true share is within the bounds, and mean width of the bounds.
+    fn coverage(world: World, n_pages: usize) -> (f64, f64) {
+        let mut rng = Rng::from_parts(&[7, world as u64]);
+        let (mut n, mut n_within, mut width) = (0.0, 0.0, 0.0);
+        for _ in 0..n_pages {
+            let visit = [1.0, 2.0, 4.0, 6.0, 12.0, 24.0][rng.below(6)];
+            let days = [14.0, 28.0, 56.0][rng.below(3)];
+            let jitter = if rng.below(2) == 0 { 0.4 } else { 0.0 };
+            let visits: Vec<f64> =
+                every(visit, days).iter().map(|at| at + jitter * visit * (rng.unit() - 0.5)).collect();
+            let changes = world.changes(&mut rng, days, visit);
+            if let Some([truth, low, _, high]) = shares(&changes, &visits) {
+                n += 1.0;
+                n_within += f64::from(u8::from(low <= truth + 1e-9 && truth <= high + 1e-9));
+                width += high - low;
+            }
+        }
+        (n_within / n, width / n)
+    }
+
+    #[test]
+    fn bounds_contain_the_truth_in_nine_of_ten_pages() {
+        let mut all = 0.0;
+        for world in [World::Regular, World::Poisson, World::Bursty, World::Mixed] {
+            let (within, width) = coverage(world, 200);
+            println!("{world:?}: {within:.3} within, mean width {width:.3}");
+            assert!(within >= 0.85 && width <= 0.8, "{world:?}: {within} within, width {width}");
+            all += within / 4.0;
+        }
+        assert!(all >= 0.9, "{all}");
+    }
+
+    #[test]
+    fn more_captures_narrow_the_bounds_of_a_page_that_changes_at_random() {
+        let changes: Vec<f64> = {
+            let (mut rng, mut at, mut changes) = (Rng::new(3), 0.0, Vec::new());
+            while at < 24.0 * 56.0 {
+                at -= 12.0 * (1.0 - rng.unit()).ln();
+                changes.push(at);
+            }
+            changes
+        };
+        let likely = |visit: f64| shares(&changes, &every(visit, 56.0)).unwrap()[2];
+        assert!(likely(1.0) > likely(6.0) && likely(6.0) > likely(24.0));
+        assert_eq!(hidden_versions(&[]), HiddenVersions::default());
+    }
+}

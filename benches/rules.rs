@@ -55,6 +55,7 @@ fn organise_changes(bencher: Bencher<'_, '_>, (n_nodes, n_versions): (usize, usi
 #[divan::bench(args = CASES, sample_count = 3, sample_size = 1)]
 fn generate_rules(bencher: Bencher<'_, '_>, (n_nodes, n_versions): (usize, usize)) {
     let delta = organise(&history_of(n_nodes, n_versions));
-    let thresholds = Thresholds { alpha: Alpha::Fixed(0.05), beta: 0.1, gamma: Some(0.3), theta: 0.5 };
+    let thresholds =
+        Thresholds { alpha: Alpha::Fixed(0.05), beta: 0.1, gamma: Some(0.3), theta: 0.5, is_strict: false };
     bencher.bench_local(|| black_box(mine(&delta, &thresholds, false)));
 }

@@ -195,7 +195,7 @@ impl ChangedWords {
             _ if judgement.is_advertisement => ADVERTISEMENT_WORDS,
             Some(BlockRole::Advertisement) => ADVERTISEMENT_WORDS,
             Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer) => FRAME_WORDS,
-            Some(BlockRole::Main | BlockRole::Other) | None => 1.0,
+            Some(BlockRole::Main | BlockRole::Comments | BlockRole::Other) | None => 1.0,
         };
         self.0 += weight * n_changed_words(operation) * (1.0 - judgement.noise.clamp(0.0, 1.0));
     }

@@ -13,6 +13,9 @@ const HOUR: Span = Span::from_hours(1);
 /// Periods from this length on are a limit also if visits may be saved.
 const DAY: Span = Span::from_hours(24);
 
+/// Share of the visits that new pages leave to others.
+const KEPT_FROM_NEW: f64 = 0.2;
+
 /// Visits made and granted.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Account {
@@ -22,6 +25,8 @@ pub(super) struct Account {
     n_reserved: u64,
     /// Visits that were granted and not handed out.
     tokens: f64,
+    /// The fraction of a visit that earlier periods did not use, or used too many.
+    carried: f64,
     /// When tokens were last added.
     filled_at: Option<Timestamp>,
 }
@@ -83,15 +88,19 @@ impl Scheduler {
     }
 
     /// Reserves a visit that is handed out.
-    pub(super) fn reserve(&mut self) {
+    pub(super) fn reserve(&mut self, is_granted: bool) {
         self.account.n_reserved += 1;
-        self.account.tokens -= 1.0;
+        if is_granted || !self.is_even() {
+            self.account.tokens -= 1.0;
+        }
     }
 
     /// Takes back a visit that was handed out and not made.
     pub(super) fn refund(&mut self) {
         self.account.n_reserved = self.account.n_reserved.saturating_sub(1);
-        self.account.tokens += 1.0;
+        if !self.is_even() {
+            self.account.tokens += 1.0;
+        }
     }
 
     /// The visits left in the budget's period; infinite if the period is no limit.
@@ -106,7 +115,7 @@ impl Scheduler {
 
     /// The visits left for pages without an interval of their own.
     pub(super) fn left_for_others(&self) -> f64 {
-        self.left_of_period() - self.promised_in(self.rest_of_period()).floor()
+        self.left_of_period() - self.promised_in(self.rest_of_period()).ceil()
     }
 
     pub(super) fn rest_of_period(&self) -> Span {
@@ -116,7 +125,11 @@ impl Scheduler {
     pub(super) fn period_end(&self) -> Timestamp {
         let Some(budget) = self.config.budget else { return self.now };
         let length = budget.period.as_millis().max(1);
-        Timestamp::from_millis((period_of(budget, self.now) + 1).saturating_mul(length))
+        Timestamp::from_millis(period_of(budget, self.now).saturating_add(1).saturating_mul(length))
+    }
+
+    fn period_start(&self) -> Timestamp {
+        self.period_end() - self.config.budget.map_or(Span::ZERO, |budget| budget.period)
     }
 
     /// How far visits lag behind an even distribution over a period of a day or longer.
@@ -136,26 +149,82 @@ impl Scheduler {
         (self.config.per_hour() - self.promised_in(HOUR)).max(0.0)
     }
 
-    /// Grants the visits of the time that has passed.
+    /// The visits left for new pages. While other pages gain enough, a share of the period is kept for these.
+    pub(super) fn left_for_new(&self) -> f64 {
+        if self.config.limit().is_none() || self.behind().is_some() {
+            return self.tokens();
+        }
+        let kept = if self.ladder.is_empty() { 0.0 } else { KEPT_FROM_NEW };
+        let rest = self.config.budget.map_or(0.0, |budget| budget.visits_in(self.rest_of_period()));
+        self.left_for_others() - kept * rest
+    }
+
+    /// Whether visits are granted evenly within periods that are a limit, instead of saved for busy hours.
+    fn is_even(&self) -> bool {
+        self.config.limit().is_some() && self.behind().is_none()
+    }
+
+    /// Grants the visits of the time that has passed, and returns its hours.
     pub(super) fn fill(&mut self) -> f64 {
-        let now = self.now;
-        let hours = self.account.filled_at.map_or(0.0, |before| (now - before).as_hours_f64().max(0.0));
-        let is_first = self.account.filled_at.replace(now).is_none();
-        let most = self.most_saved();
-        self.account.tokens = match (self.behind(), self.config.saves_visits()) {
+        let before = self.account.filled_at;
+        let hours = before.map_or(0.0, |before| (self.now - before).as_hours_f64().max(0.0));
+        let tokens = match (self.behind(), before) {
             // A day's savings end with the day: visits of the previous day would be missing in its evening. The
             // middle of the range means neither saved nor borrowed.
-            (Some(behind), _) => 0.5 * most + behind,
-            (None, true) if is_first => 0.5 * most,
-            (None, false) if is_first => most,
+            (Some(behind), _) => 0.5 * self.most_saved() + behind,
+            (None, Some(before)) if self.is_even() => self.fill_evenly(before),
+            (None, None) if !self.is_even() => 0.5 * self.most_saved(),
             (None, _) => self.account.tokens + self.config.per_hour() * hours,
-        }
-        .min(most);
+        };
+        self.account.filled_at = Some(self.now);
+        self.account.tokens = tokens.min(self.most_saved());
         hours
+    }
+
+    /// Tokens now, if those of a period are spread over it. What a period has not used is lost, but for a fraction.
+    fn fill_evenly(&mut self, before: Timestamp) -> f64 {
+        let Some(budget) = self.config.budget else { return 0.0 };
+        let (last, current) = (period_of(budget, before), period_of(budget, self.now));
+        let mut since = before;
+        if last != current {
+            let spent = if self.account.spent.0 == last { self.account.spent.1 as f64 } else { 0.0 };
+            self.account.carried = (budget.visits + self.account.carried - spent).clamp(-0.5, 0.5);
+            self.account.tokens = 0.0;
+            since = self.period_end() - budget.period;
+        }
+        let hours = (self.now - since).as_hours_f64().max(0.0);
+        // The rest of the period is known at its end; the rate was the same since the last visit.
+        let rest = self.rest_of_period().as_hours_f64() + hours;
+        self.account.tokens + self.granted_in(rest) * hours
+    }
+
+    /// Visits granted in an hour if the rest of the period is so many hours: what is left is spread over it, whoever
+    /// made the others.
+    fn granted_in(&self, rest_hours: f64) -> f64 {
+        let Some(budget) = self.config.budget else { return 0.0 };
+        let is_current = self.account.spent.0 == period_of(budget, self.now);
+        let spent = if is_current { self.account.spent.1 } else { 0 } + self.account.n_reserved;
+        let left = budget.visits + self.account.carried - spent as f64 - self.promised_in(self.rest_of_period());
+        (left - self.account.tokens).max(0.0) / rest_hours.max(1e-6)
+    }
+
+    /// The tokens that a visit needs. If they are granted evenly, half of one, so that the last visit of a period is
+    /// not due at its end.
+    fn needed(&self) -> f64 {
+        if self.is_even() { 0.5 } else { 1.0 }
+    }
+
+    /// Whether a visit is granted.
+    pub(super) fn has_token(&self) -> bool {
+        self.config.budget.is_none() || self.account.tokens >= self.needed()
     }
 
     /// Hours until a visit is granted.
     pub(super) fn hours_to_token(&self) -> f64 {
-        (1.0 - self.account.tokens).max(0.0) / self.config.per_hour().max(1e-9)
+        let per_hour = match self.is_even() {
+            true => self.granted_in(self.rest_of_period().as_hours_f64()),
+            false => self.config.per_hour(),
+        };
+        (self.needed() - self.account.tokens).max(0.0) / per_hour.max(1e-9)
     }
 }

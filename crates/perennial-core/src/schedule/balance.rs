@@ -50,8 +50,6 @@ const LEAST_SHARE: f32 = 0.5;
 const FALLEN: f32 = 0.6;
 /// Hours in which the mean gain of visits by the hour follows them.
 const MEAN_HOURS: f64 = 12.0;
-/// Hours in which the shadow price follows savings of an hour.
-const SHORT_HOURS: f64 = 4.0;
 /// Hours of twice the budget that single visits may use at once.
 const SINGLE_HOURS: f64 = 0.25;
 
@@ -136,7 +134,7 @@ impl Scheduler {
     pub(super) fn controls_price(&self) -> bool {
         self.config.strategy == Strategy::ExpectedGain
             && self.config.budget.is_some()
-            && (self.config.saves_visits() || self.sweeps_sites())
+            && self.config.saves_visits()
     }
 
     /// Counts what a visit captured, before the page's state is recomputed. The expected gain is counted and not the
@@ -211,13 +209,11 @@ impl Scheduler {
         }
         let shortfall = self.shortfall();
         let rate = 2.0 * per_hour * (-shortfall).max(1.0);
-        let saved_hours = self.most_saved() / per_hour.max(1e-9);
         let balance = &mut self.balance;
         balance.singles = (balance.singles + rate * hours).min((rate * SINGLE_HOURS).max(1.0));
         // The bound is unknown until as many pages as are granted have a gain.
         let most = if balance.highest > LEAST_GAIN { balance.highest } else { f32::INFINITY };
-        let pace = saved_hours.clamp(SHORT_HOURS, SAVED_HOURS);
-        balance.base = (balance.base * (shortfall.max(-1.0) * hours / pace).exp() as f32).min(most);
+        balance.base = (balance.base * (shortfall.max(-1.0) * hours / SAVED_HOURS).exp() as f32).min(most);
         balance.price = balance.base * (0.25 * shortfall).exp() as f32;
     }
 
@@ -227,6 +223,12 @@ impl Scheduler {
             return 0.0;
         }
         (1.0 - self.balance.singles).max(0.0) / (2.0 * self.config.per_hour()).max(1e-9)
+    }
+
+    /// The most by which the logarithm of the shadow price falls in an hour: see [`Scheduler::follow_savings`].
+    pub(super) fn fall_per_hour(&self) -> f64 {
+        let saved_hours = (self.most_saved() / self.config.per_hour().max(1e-9)).max(1e-3);
+        1.0 / SAVED_HOURS + 0.25 * 2.0 / saved_hours
     }
 
     /// Lets the mean gain follow a visit by the hour.
@@ -259,7 +261,8 @@ impl Scheduler {
             self.balance.incoherent_hours = self.incoherent_hours();
         }
         if self.balance.price > 0.0 {
-            let price = if self.is_rich() { 0.0 } else { self.balance.price };
+            // If visits are left over, a visit costs nothing.
+            let price = if self.controls_price() && self.is_rich() { 0.0 } else { self.balance.price };
             self.note_visit_price(price);
         }
     }

@@ -7,19 +7,18 @@
 use std::cmp::Reverse;
 
 use super::ladder::LEAST_GAIN;
-use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, PROMISED, QUEUED, SKIPPED, VACANT};
+use super::pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, PENDING, PROMISED, QUEUED, SKIPPED, VACANT};
 use super::{Reason, Scheduler, Strategy, Visit, learn};
 use crate::page::importance::Importance;
 use crate::time::{Span, Timestamp};
 
 /// One of this many visits goes to others while there are new pages.
 const NEW_IN_A_ROW: u32 = 4;
-/// Share of the budget for pages that have waited longer than this share needs to visit all pages once: a week at M =
-/// 10 %. A larger share costs completeness and gains little coherence (docs/decisions/0013-expected-gain.md).
-const FLOOR: f64 = 0.06;
-/// Sites are swept before their pages are old. The floor serves sites that cannot be swept, after this time.
-const SWEPT_WAIT_SECS: f64 = 1.2 * 3600.0 * 168.0;
-/// While the price falls, the ladder is looked at again after this time.
+/// Share of the budget for pages that have waited longer than this share needs to visit all pages once. Slow pages
+/// change in bursts, which rates do not tell: a page that is visited four times more rarely than all pages could be
+/// misses versions that its gain does not show (docs/decisions/0013-expected-gain.md).
+const FLOOR: f64 = 0.25;
+/// While the price falls, the ladder is looked at again after this time at the earliest.
 const LOOK_SECS: u32 = 60;
 
 impl Scheduler {
@@ -115,9 +114,12 @@ impl Scheduler {
     /// Hands out the next visit.
     pub(super) fn hand_out(&mut self) -> Option<Visit> {
         let (at, reason) = self.choose()?;
+        // New pages, sweeps and pages with intervals take from the period what others have not been granted yet.
+        let is_swept = self.pages.sweep_flags[at] & IN_SWEEP != 0;
+        let is_granted = !(self.pages.has(at, FRESH | PROMISED) || is_swept);
         self.ladder.remove(at);
         self.pages.flags[at] |= PENDING;
-        self.reserve();
+        self.reserve(is_granted);
         Some(Visit { page: self.pages.id[at], site: self.site(at), at: self.now, reason })
     }
 
@@ -132,16 +134,16 @@ impl Scheduler {
         if self.config.budget.is_some() && self.left_for_others() < 1.0 {
             return None;
         }
+        if let Some(next) = self.next_new() {
+            return Some(next);
+        }
         if let Some(next) = self.next_of_sweep() {
             return Some(next);
         }
-        if self.config.budget.is_some() && self.tokens() < 1.0 {
+        if !self.has_token() {
             return None;
         }
-        self.next_probe()
-            .or_else(|| self.next_new())
-            .or_else(|| self.next_oldest())
-            .or_else(|| self.next_best())
+        self.next_probe().or_else(|| self.next_oldest()).or_else(|| self.next_best())
     }
 
     fn next_probe(&mut self) -> Option<(usize, Reason)> {
@@ -155,9 +157,12 @@ impl Scheduler {
 
     /// The first page that was never captured.
     fn next_new(&mut self) -> Option<(usize, Reason)> {
-        let is_for_others = self.n_new_in_a_row >= NEW_IN_A_ROW && !self.ladder.is_empty();
-        if std::mem::take(&mut self.n_new_in_a_row) > 0 && is_for_others && self.config.budget.is_some() {
-            return None;
+        if self.config.budget.is_some() {
+            let is_for_others = self.n_new_in_a_row >= NEW_IN_A_ROW && self.has_token();
+            if is_for_others || self.left_for_new() < 1.0 {
+                self.n_new_in_a_row = 0;
+                return None;
+            }
         }
         let secs = self.secs(self.now);
         while let Some(at) = self.fresh.pop_front() {
@@ -175,6 +180,7 @@ impl Scheduler {
                 return Some((at, self.reason(at)));
             }
         }
+        self.n_new_in_a_row = 0;
         None
     }
 
@@ -198,8 +204,7 @@ impl Scheduler {
     /// The time in which the reserved share could visit all pages once.
     fn longest_wait_secs(&self) -> f64 {
         let n_pages = self.n_followed().saturating_sub(self.n_skipped()) as f64;
-        let wait = n_pages / (self.floor_share() * self.config.per_hour()).max(1e-9) * 3600.0;
-        if self.sweeps_sites() && self.config.floor.is_none() { wait.max(SWEPT_WAIT_SECS) } else { wait }
+        n_pages / (self.floor_share() * self.config.per_hour()).max(1e-9) * 3600.0
     }
 
     /// The page with the oldest capture, if it has waited too long and its share of the budget is unused.
@@ -233,11 +238,8 @@ impl Scheduler {
     fn next_best(&mut self) -> Option<(usize, Reason)> {
         let controls = self.controls_price();
         let is_rich = controls && self.is_rich();
-        if controls && !is_rich {
-            let is_saving = self.secs(self.now) < self.sweeps.saving_until;
-            if self.balance.singles < 1.0 || is_saving {
-                return None;
-            }
+        if controls && !is_rich && self.balance.singles < 1.0 {
+            return None;
         }
         let least = if controls && !is_rich { self.balance.price } else { 0.0 };
         while let Some((at, gain)) = self.ladder.top() {
@@ -271,6 +273,13 @@ impl Scheduler {
             self.place_all();
         }
         None
+    }
+
+    /// Hours until the shadow price can have fallen to the best gain.
+    fn hours_to_best(&self) -> f64 {
+        let best = self.ladder.best_gain().unwrap_or(0.0);
+        let fall = f64::from(self.balance.price / best.max(LEAST_GAIN)).ln();
+        (fall / self.fall_per_hour()).clamp(f64::from(LOOK_SECS) / 3600.0, 1.0)
     }
 
     /// Whether a page may be ranked, swept, or be the oldest.
@@ -330,9 +339,8 @@ impl Scheduler {
         let has_work = !self.ladder.is_empty() || !self.fresh.is_empty() || !self.probing.is_empty();
         if has_work && self.config.budget.is_some() {
             let hours = self.hours_to_token();
-            let hours = if hours > 0.0 { hours } else { self.hours_to_single() };
-            let wait = if hours > 0.0 { hours * 3.6e6 } else { f64::from(LOOK_SECS) * 1000.0 };
-            at = at.min(self.now + Span::from_millis(wait.ceil().clamp(1.0, 3.6e6) as i64));
+            let hours = if hours > 0.0 { hours } else { self.hours_to_single().max(self.hours_to_best()) };
+            at = at.min(self.now + Span::from_millis((hours * 3.6e6).ceil().clamp(1.0, 3.6e6) as i64));
         }
         at.max(self.now + Span::from_millis(1))
     }

@@ -486,7 +486,10 @@ mod tests {
         let (n_with, n_without) = (n_still(&seen), n_still(&seen_without));
         assert!(n_with > 0 && 2 * n_with < n_without, "{n_with} visits against {n_without}");
         let late = seen.iter().filter(|(day, visit)| *day >= 40 && visit.page.0 < PAGES);
-        assert!(late.clone().all(|(_, visit)| matches!(visit.reason, Reason::DirectoryProbe { .. })));
+        let is_probe = |(_, visit): &&(i64, Visit)| matches!(visit.reason, Reason::DirectoryProbe { .. });
+        let others: Vec<_> = late.clone().filter(|visit| !is_probe(visit)).collect();
+        // A directory that was skipped for long is visited once, because its gain has grown.
+        assert!(4 * others.len() < n_without, "{others:?}");
         let pages: std::collections::HashSet<PageId> = late.map(|(_, visit)| visit.page).collect();
         assert_eq!(pages.len(), n_with.min(PAGES as usize), "each page has its turn");
     }

@@ -85,7 +85,7 @@ impl Scheduler {
         }
         let mut pieces = std::mem::take(&mut self.pieces);
         let clock = &self.clocks[usize::from(self.pages.clock[at])];
-        let now = self.secs(self.now);
+        let now = self.secs(self.now).max(self.pages.seen_at[at]);
         self.learner.pieces_for(&self.pages, at, clock, (self.pages.seen_at[at], now), &mut pieces);
         let (importance, changes) = gain::integrate(&self.learner, &self.pages, at, &pieces);
         self.pieces = pieces;

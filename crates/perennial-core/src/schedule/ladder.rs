@@ -129,6 +129,11 @@ impl Ladder {
         .unwrap_or(0.0)
     }
 
+    /// The least that the pages on the highest rung gain.
+    pub(super) fn best_gain(&self) -> Option<f32> {
+        self.rungs.iter().rev().find(|(_, here)| here.n_pages > 0).map(|(rung, _)| gain_of(*rung))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.n_pages == 0
     }

@@ -23,7 +23,6 @@ const LONGEST_GAP_SECS: u32 = LONGEST_GAP_HOURS * HOUR_SECS;
 /// A site is looked at again after this share of the time since its last sweep, and not sooner than this.
 const LOOK_SHARE: u32 = 20;
 const SHORTEST_LOOK_SECS: u32 = 300;
-/// The wait for a site that cannot be swept.
 const HOUR: u32 = HOUR_SECS;
 /// Seconds between two pages of a sweep, about as long as a polite crawler takes.
 const APART_SECS: u32 = 3;
@@ -38,8 +37,6 @@ pub(super) struct Sweeps {
     n_listed: usize,
     /// Position, number of pages of the sweep, and the second from which the page is visited.
     queue: VecDeque<(u32, u32, u32)>,
-    /// Single visits wait until this second, because a sweep is about to be affordable.
-    pub saving_until: u32,
 }
 
 impl Sweeps {
@@ -48,10 +45,6 @@ impl Sweeps {
         let site = self.timers.peek().map(|Reverse((when, _))| *when);
         let page = self.queue.front().map(|(_, _, due)| *due);
         site.into_iter().chain(page).min()
-    }
-
-    pub(super) fn next_page(&self) -> Option<u32> {
-        self.queue.front().map(|(_, _, due)| *due)
     }
 }
 
@@ -107,16 +100,18 @@ impl Scheduler {
             return secs + (since / LOOK_SHARE).max(SHORTEST_LOOK_SECS);
         }
         let n = pages.len() as f64;
-        let short = n - self.tokens().min(self.left_for_others());
+        let saved = if self.config.saves_visits() { self.tokens() } else { f64::INFINITY };
+        let short = n - saved.min(self.left_for_others());
         if short > 0.0 {
-            let wait = (short / self.config.per_hour().max(1e-9) * f64::from(HOUR)) as u32;
-            if wait <= HOUR && !self.config.saves_visits() && n <= self.largest_sweep() {
-                self.sweeps.saving_until = secs + wait + 60;
-            }
-            return secs + wait.clamp(60, HOUR);
+            let wait = short / self.config.per_hour().max(1e-9) * f64::from(HOUR);
+            let period = self.secs(self.period_end()).saturating_sub(secs);
+            return secs + if self.config.saves_visits() { wait as u32 } else { period }.clamp(1, HOUR);
         }
-        self.sweeps.saving_until = 0;
         self.sites.all[site].record_sweep(secs);
+        if !self.controls_price() {
+            // Without savings the price is the mean gain of all visits.
+            pages.iter().for_each(|_| self.follow_visit(mean_gain));
+        }
         let n_pages = pages.len() as u32;
         let due = (0..).map(|nth: u32| secs + APART_SECS * nth);
         self.sweeps.queue.extend(pages.into_iter().zip(due).map(|(at, due)| (at, n_pages, due)));

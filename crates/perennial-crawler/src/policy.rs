@@ -53,8 +53,6 @@ pub(super) struct PolicyConfig {
     pub(super) max_tries: u16,
     /// Longest time that a pass waits for a host.
     pub(super) max_wait: Span,
-    /// How often pages are ranked.
-    pub(super) slot: Span,
     /// End after this many visits of pages.
     pub(super) limit: Option<u64>,
     pub(super) time_limit: Option<Span>,
@@ -94,10 +92,12 @@ pub(super) struct Policy {
     /// Pages that wait for subresources before their analysis.
     pending_styles: PendingStyles,
     deferred: Vec<DeferredVisit>,
+    /// Until when the scheduler holds the pages of a seed, or all pages, because a budget is spent.
+    held: HashMap<Option<i64>, Timestamp>,
     /// When the scheduler was last given a budget.
     planned_at: Timestamp,
-    /// The slot of the last checkpoint.
-    checkpoint_slot: Option<Timestamp>,
+    /// The hour of the last checkpoint.
+    checkpoint_hour: Option<Timestamp>,
     began: Timestamp,
     n_active: u64,
     n_pages_started: u64,
@@ -127,8 +127,9 @@ impl Policy {
             large: HashSet::new(),
             pending_styles: PendingStyles::default(),
             deferred: Vec::new(),
+            held: HashMap::new(),
             planned_at: now,
-            checkpoint_slot: None,
+            checkpoint_hour: None,
             began: now,
             n_active: 0,
             n_pages_started: 0,
@@ -229,10 +230,13 @@ impl Policy {
         let is_page = target.kind == PageKind::Page;
         match self.budgets.try_spend(target.seed, is_page, now) {
             Permission::Refused { until, all } => {
-                self.defer(target, why, until, all, now);
+                self.defer(target, why, until, all);
                 false
             }
             Permission::Granted => {
+                if let (VisitOrder::Scheduled(scheduler), true) = (&mut self.order, is_page) {
+                    scheduler.start_visit(target.page, now);
+                }
                 self.n_active += 1;
                 self.n_pages_started += u64::from(is_page);
                 true
@@ -240,18 +244,16 @@ impl Policy {
         }
     }
 
-    /// Handles a spent budget. A scheduled visit goes back to the scheduler. If it were only deferred, it would
-    /// displace a visit of the next period, and so on in every period. If the wait exceeds a slot, the scheduler
-    /// holds all pages on the same budget.
-    fn defer(&mut self, target: &VisitTarget, why: QueueReason, until: Timestamp, all: bool, now: Timestamp) {
+    /// Handles a spent budget. A scheduled visit goes back to the scheduler, which holds all pages on the same budget.
+    /// If the visit were only deferred, it would displace a visit of the next period, and so on in every period.
+    fn defer(&mut self, target: &VisitTarget, why: QueueReason, until: Timestamp, all: bool) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
             (VisitOrder::Scheduled(scheduler), QueueReason::Scheduled(_)) => {
                 scheduler.release(target.page);
+                scheduler.defer(target.page, until);
                 let seed = (!all).then_some(target.seed);
-                if until - now > self.config.slot {
-                    // A slot that ends with the period must not choose them either.
-                    let until = until + Span::from_secs(1);
+                if self.held.insert(seed, until) != Some(until) {
                     self.budgets.seed_pages(seed).for_each(|page| scheduler.defer(page, until));
                 }
             }
@@ -519,18 +521,10 @@ impl Policy {
         [scheduled, ready, end, deferred].into_iter().flatten().min()
     }
 
-    /// The next visit that the scheduler will choose, if it is within two slots. `None` in a pass over everything.
+    /// The visit that the scheduler will probably choose next. `None` in a pass over everything.
     pub(super) fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, RankedPage)> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
-        let mut found = scheduler.next_planned();
-        if found.is_none() {
-            let from = scheduler.next_wakeup().unwrap_or(now).max(now);
-            scheduler.forecast(from, from + self.config.slot + self.config.slot, |at, ranked| {
-                found = Some((at, ranked));
-                false
-            });
-        }
-        found
+        scheduler.next_expected().map(|(at, ranked)| (at.max(now), ranked))
     }
 
     /// Whether a visit could start at `now` if a worker were free.
@@ -562,14 +556,14 @@ impl Policy {
         }
     }
 
-    /// The scheduler's checkpoint, once per slot.
+    /// The scheduler's checkpoint, once per hour.
     pub(super) fn new_checkpoint(&mut self) -> Option<Checkpoint> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
-        let slot = scheduler.slot_start();
-        if slot == self.checkpoint_slot {
+        let hour = scheduler.hour_start();
+        if hour == self.checkpoint_hour {
             return None;
         }
-        self.checkpoint_slot = slot;
+        self.checkpoint_hour = hour;
         scheduler.checkpoint()
     }
 

@@ -204,7 +204,8 @@ impl Scheduler {
         let Some(budget) = self.config.budget else { return 0.0 };
         let is_current = self.account.spent.0 == period_of(budget, self.now);
         let spent = if is_current { self.account.spent.1 } else { 0 } + self.account.n_reserved;
-        let left = budget.visits + self.account.carried - spent as f64 - self.promised_in(self.rest_of_period());
+        let left =
+            budget.visits + self.account.carried - spent as f64 - self.promised_in(self.rest_of_period());
         (left - self.account.tokens).max(0.0) / rest_hours.max(1e-6)
     }
 

@@ -84,6 +84,16 @@ impl Scheduler {
         then.most_urgent(n).into_iter().map(|at| then.ranked(at, None)).collect()
     }
 
+    /// The page that will probably be visited next, and when at the earliest: the first new page, or the best known one.
+    /// It costs nothing, unlike a forecast.
+    pub fn next_expected(&self) -> Option<(Timestamp, RankedPage)> {
+        let is_new =
+            |at: &usize| self.pages.has(*at, FRESH) && !self.pages.has(*at, PENDING | ABSENT | VACANT);
+        let new = self.fresh.front().map(|at| *at as usize).filter(is_new);
+        let at = new.or_else(|| self.ladder.best())?;
+        Some((self.next_wakeup()?, self.ranked(at, Some(self.reason(at)))))
+    }
+
     /// Calls `each` with every visit from `from` up to `until`, in order of time, assuming that no visit finds a
     /// change. Stops when `each` returns `false`. This changes no state.
     pub fn forecast(

@@ -129,6 +129,13 @@ impl Ladder {
         .unwrap_or(0.0)
     }
 
+    /// The page at the top.
+    pub(super) fn best(&self) -> Option<usize> {
+        let queues = self.rungs.values().rev().filter(|here| here.n_pages > 0).map(|here| &here.queue);
+        let is_valid = |(at, stamp): &&(u32, u32)| self.stamp[*at as usize] == *stamp;
+        queues.flatten().find(is_valid).map(|(at, _)| *at as usize)
+    }
+
     /// The least that the pages on the highest rung gain.
     pub(super) fn best_gain(&self) -> Option<f32> {
         self.rungs.iter().rev().find(|(_, here)| here.n_pages > 0).map(|(rung, _)| gain_of(*rung))

@@ -124,6 +124,8 @@ fn check_forecast(scheduler: &Scheduler, now: Timestamp) -> Result<(), TestCaseE
         false
     });
     let (mut then, mut at, mut made) = (scheduler.clone(), now, None);
+    // A forecast learns nothing.
+    then.config.learn = false;
     while made.is_none() && at < now + Span::from_hours(6) {
         made = then.next_visit(at).map(|visit| (at, visit.page, visit.reason));
         at = then

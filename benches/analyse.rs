@@ -40,7 +40,7 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
     let analyst = Arc::new(Analyst::new(AdFilters::load(None::<&Path>)?)?);
     let mut writer = ArchiveWriter::open(archive)?;
     let (urls, n_bytes) = capture(&mut writer, &web)?;
-    let mut told = 0;
+    let mut n_before = 0;
     for what in ["changed", "unchanged"] {
         if what == "unchanged" {
             capture_again(&mut writer, &web, &urls)?;
@@ -50,10 +50,10 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
         let done =
             one_core.install(|| analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|_| ()))?;
         let analysed = began.elapsed();
-        let (looks, learned) = record_all(archive, web.end + Span::from_hours(48))?;
-        let n_new = (looks - told).max(1) as f64;
-        told = looks;
-        let secs = analysed.as_secs_f64() + learned.as_secs_f64() * n_new / looks.max(1) as f64;
+        let (observations, learned) = record_all(archive, web.end + Span::from_hours(48))?;
+        let n_new = (observations - n_before).max(1) as f64;
+        n_before = observations;
+        let secs = analysed.as_secs_f64() + learned.as_secs_f64() * n_new / observations.max(1) as f64;
         let rate = done.n_captures as f64 / secs;
         println!(
             "{what}: {} captures in {secs:.2} s on one core: {rate:.0} a second; {} of them changed, {} layouts by \
@@ -79,16 +79,16 @@ fn record_all(archive: &Archive, until: Timestamp) -> anyhow::Result<(usize, Dur
     let mut scheduler = Scheduler::new(ScheduleConfig::default(), 0, start);
     for history in &histories {
         scheduler.add_seen_page(history.page, PageInfo::for_site(history.site), history.first);
-        for look in &history.looks {
-            let outcome = match look.importance {
+        for observation in &history.observations {
+            let outcome = match observation.importance {
                 Importance::NONE => VisitOutcome::Unchanged,
                 importance => VisitOutcome::Changed(importance),
             };
-            scheduler.record(history.page, outcome, look.to);
+            scheduler.record(history.page, outcome, observation.to);
         }
     }
     std::hint::black_box(scheduler.belief(PageId(0)));
-    Ok((histories.iter().map(|history| history.looks.len()).sum(), began.elapsed()))
+    Ok((histories.iter().map(|history| history.observations.len()).sum(), began.elapsed()))
 }
 
 fn append(

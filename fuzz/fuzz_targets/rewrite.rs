@@ -8,10 +8,10 @@ use perennial_core::text::dom::Dom;
 use perennial_server::rewrite::css::rewrite_css;
 use perennial_server::rewrite::html::{PageOptions, rewrite_page, rewrite_page_strictly};
 use perennial_server::rewrite::script::{rewrite_handler, rewrite_script};
-use perennial_server::rewrite::url::Place;
+use perennial_server::rewrite::url::RewritePlace;
 use url::Url;
 
-const ADDRESSES: [&str; 7] = ["href", "src", "action", "formaction", "poster", "background", "cite"];
+const URLS: [&str; 7] = ["href", "src", "action", "formaction", "poster", "background", "cite"];
 const KEPT: [&str; 8] = ["javascript:", "data:", "blob:", "about:", "mailto:", "tel:", "sms:", "xmpp:"];
 
 fn is_held(value: &str) -> bool {
@@ -26,16 +26,16 @@ fn is_held(value: &str) -> bool {
 fuzz_target!(|data: &[u8]| {
     let text = decode_text(data, None);
     let Ok(base) = Url::parse("http://page.example/a/b") else { return };
-    let place = Place { root: "/web/".into(), time: "2020".into(), base, charset: Charset::default() };
+    let place = RewritePlace { root: "/web/".into(), time: "2020".into(), base, charset: Charset::default() };
     let _ = rewrite_script(&text, &place);
     let _ = rewrite_handler(&text, &place);
     // Every URL in the second pass was rewritten in the first.
     let css = rewrite_css(&text, &place);
     const AGAIN: &str = "/again-7c1e/2020";
-    let again = rewrite_css(&css, &Place { root: "/again-7c1e/".into(), ..place.clone() });
+    let again = rewrite_css(&css, &RewritePlace { root: "/again-7c1e/".into(), ..place.clone() });
     for (at, _) in again.match_indices(AGAIN).filter(|_| !text.contains(AGAIN)) {
-        let address = &again[at + AGAIN.len() + 4..];
-        assert!(address.starts_with("http://page.example/web/2020"), "{css:?}");
+        let url = &again[at + AGAIN.len() + 4..];
+        assert!(url.starts_with("http://page.example/web/2020"), "{css:?}");
     }
     let options = PageOptions { place, injection: None, is_outermost: true, n_nested: 0 };
     let _ = rewrite_page(&text, options.clone());
@@ -47,7 +47,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let Ok(page) = rewrite_page_strictly(&text, options) else { return };
     for node in &Dom::parse(&page).nodes {
-        for name in ADDRESSES {
+        for name in URLS {
             if let Some(value) = node.attribute(name) {
                 assert!(is_held(value), "{} {name}={value:?} in {page:?}", node.tag());
             }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::crawled::Archive;
 use crate::dashboard::mismatch;
 use crate::dashboard_pages::TestDashboard;
-use crate::server::ask;
+use crate::server::send_request;
 use crate::wait::wait_until;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
@@ -43,18 +43,18 @@ impl AdminServer {
         let mut command =
             archive.command(&["--json", "serve", "--listen", "127.0.0.1:0", "--admin-token-file"]);
         let mut child = command.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
-        let mut told = String::new();
+        let mut report = String::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            told.push_str(&line.unwrap());
-            if told.ends_with('}') {
+            report.push_str(&line.unwrap());
+            if report.ends_with('}') {
                 break;
             }
         }
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let text = |name: &str| told[name].as_str().unwrap().trim_start_matches("http://").to_owned();
-        let key = text("operator").split_once("key=").unwrap().1.to_owned();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let text = |name: &str| report[name].as_str().unwrap().trim_start_matches("http://").to_owned();
+        let key = text("admin_login").split_once("key=").unwrap().1.to_owned();
         let token = std::fs::read_to_string(&file).unwrap().trim().to_owned();
-        AdminServer { child, main: text("address"), replay: text("replay"), key, token }
+        AdminServer { child, main: text("url"), replay: text("replay"), key, token }
     }
 
     /// Posts a body with these header fields to the main origin.
@@ -75,7 +75,7 @@ impl AdminServer {
     }
 
     /// Posts JSON as a program does.
-    pub(crate) fn act(&self, json: &str) -> Answered {
+    pub(crate) fn action(&self, json: &str) -> Answered {
         let bearer = format!("Bearer {}", self.token);
         self.post("/api/admin", &[("Authorization", &bearer), ("Content-Type", "application/json")], json)
     }
@@ -87,7 +87,7 @@ impl AdminServer {
         let set = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
         assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
         let cookie = set.split(';').next().unwrap().to_owned();
-        let page = ask(&self.main, "GET", "/sites", &[("Cookie", &cookie)]).text();
+        let page = send_request(&self.main, "GET", "/sites", &[("Cookie", &cookie)]).text();
         let form = page.split("name=\"form\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
         (cookie, form)
     }
@@ -112,7 +112,7 @@ fn post(host: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answered
     Answered { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-pub(crate) fn acts(archive: &Archive) -> Vec<String> {
+pub(crate) fn audit_log(archive: &Archive) -> Vec<String> {
     let lines = archive.json(&["log", "--audit"]);
     let words =
         |line: &Value| format!("{} {}", line["reason"].as_str().unwrap(), line["url"].as_str().unwrap());
@@ -124,10 +124,10 @@ pub(crate) fn settings(archive: &Archive) -> String {
 }
 
 #[test]
-fn nobody_acts_without_the_right() {
+fn no_action_without_authorisation() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
-    let (before, told_before) = (settings(&archive), acts(&archive));
+    let (before, actions_before) = (settings(&archive), audit_log(&archive));
     let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
     let ours = format!("http://{}", served.main);
@@ -137,7 +137,7 @@ fn nobody_acts_without_the_right() {
     let form_type = ("Content-Type", "application/x-www-form-urlencoded");
     let session = ("Cookie", cookie.as_str());
     let json = ("Content-Type", "application/json");
-    let act = "{\"act\":\"pause\",\"url\":\"a.example\"}";
+    let action = "{\"act\":\"pause\",\"url\":\"a.example\"}";
     for (what, path, fields, body, expected) in [
         ("no session", "/admin", vec![("Origin", ours.as_str()), form_type], pause.as_str(), 403),
         ("no origin", "/admin", vec![session, form_type], &pause, 403),
@@ -166,21 +166,21 @@ fn nobody_acts_without_the_right() {
             &pause,
             400,
         ),
-        ("no token", "/api/admin", vec![json], act, 403),
-        ("wrong token", "/api/admin", vec![("Authorization", "Bearer 0000000000000000"), json], act, 403),
-        ("cookie on the API", "/api/admin", vec![("Origin", ours.as_str()), session, json], act, 403),
+        ("no token", "/api/admin", vec![json], action, 403),
+        ("wrong token", "/api/admin", vec![("Authorization", "Bearer 0000000000000000"), json], action, 403),
+        ("cookie on the API", "/api/admin", vec![("Origin", ours.as_str()), session, json], action, 403),
         (
             "token from a page",
             "/api/admin",
             vec![("Authorization", bearer.as_str()), ("Origin", beside.as_str()), json],
-            act,
+            action,
             403,
         ),
         (
             "no JSON",
             "/api/admin",
             vec![("Authorization", bearer.as_str()), ("Content-Type", "text/plain")],
-            act,
+            action,
             400,
         ),
         ("elsewhere", "/sites", vec![("Origin", ours.as_str()), session, form_type], &pause, 405),
@@ -204,29 +204,29 @@ fn nobody_acts_without_the_right() {
     let long = format!("{pause}&x={}", "y".repeat(100_000));
     assert!(matches!(served.submit("/admin", &cookie, &long).status, 400 | 0), "a long body is not read");
     // A GET changes nothing, and the origin of archived content accepts no admin action.
-    assert_eq!(ask(&served.main, "GET", &format!("/admin?{pause}"), &[session]).status, 404);
+    assert_eq!(send_request(&served.main, "GET", &format!("/admin?{pause}"), &[session]).status, 404);
     let at_replay = post(&served.replay, "/admin", &[("Origin", &beside), session, form_type], &pause);
     assert_eq!(at_replay.status, 405, "{}", at_replay.body);
     // A script of an archived page cannot read the token of a form.
-    let read = ask(&served.main, "GET", "/sites", &[session, ("Origin", &beside)]);
+    let read = send_request(&served.main, "GET", "/sites", &[session, ("Origin", &beside)]);
     assert_eq!(read.field("access-control-allow-origin"), "");
     assert!(read.field("content-security-policy").contains("frame-ancestors 'none'"));
     assert_eq!(settings(&archive), before);
-    assert_eq!(acts(&archive), told_before);
+    assert_eq!(audit_log(&archive), actions_before);
     // The same request succeeds if everything is right.
     assert_eq!(served.submit("/admin", &cookie, &pause).status, 303);
     assert!(settings(&archive).contains("paused = true"));
 }
 
 #[test]
-fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
+fn a_key_begins_one_session_which_ends_on_logout() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/", "--weight", "2"]);
     let served = AdminServer::of(&archive);
     // Opening the login page with the key does not log in.
-    let request = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
+    let request = send_request(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
     assert!(request.status == 200 && request.field("set-cookie").is_empty(), "{}", request.text());
-    assert!(ask(&served.main, "GET", "/sites", &[]).text().contains("Log in as admin"));
+    assert!(send_request(&served.main, "GET", "/sites", &[]).text().contains("Log in as admin"));
     let (cookie, form) = served.log_in();
     let again = served.submit("/login", "", &format!("key={}", served.key));
     assert_eq!(again.status, 403, "{}", again.body);
@@ -256,7 +256,7 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_told() {
+fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_reported() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
     let served = AdminServer::of(&archive);
@@ -281,12 +281,12 @@ fn a_server_without_an_operator_says_how_to_get_one() {
 }
 
 #[test]
-fn programs_act_as_the_description_says() {
+fn api_actions_match_the_description() {
     let archive = Archive::new();
     let served = AdminServer::of(&archive);
-    let described = ask(&served.main, "GET", "/api/openapi.json", &[]).json();
+    let described = send_request(&served.main, "GET", "/api/openapi.json", &[]).json();
     let schema = |name: &str| described["components"]["schemas"][name].clone();
-    for (act, expected) in [
+    for (action, expected) in [
         ("{\"act\":\"add\",\"url\":\"a.example\",\"weight\":2}", 200),
         ("{\"act\":\"pause\",\"url\":\"https://a.example/\"}", 200),
         ("{\"act\":\"retry\",\"url\":\"https://a.example/x\"}", 409),
@@ -299,17 +299,17 @@ fn programs_act_as_the_description_says() {
         ("{\"act\":\"fly\"}", 400),
         ("{\"act\":\"remove\",\"url\":\"a.example\"}", 200),
     ] {
-        let answer = served.act(act);
-        assert_eq!(answer.status, expected, "{act}: {}", answer.body);
+        let answer = served.action(action);
+        assert_eq!(answer.status, expected, "{action}: {}", answer.body);
         let value: Value = serde_json::from_str(&answer.body).unwrap();
         let name = if expected == 200 { "Done" } else { "Problem" };
-        assert_eq!(mismatch(&value, &schema(name), &described, act), None);
+        assert_eq!(mismatch(&value, &schema(name), &described, action), None);
     }
-    let acts_page = ask(&served.main, "GET", "/api/audit", &[]).json();
-    assert_eq!(mismatch(&acts_page, &schema("Acts"), &described, "/api/audit"), None);
-    assert_eq!(acts_page["n_actions"], 7, "{acts_page}");
-    assert_eq!(acts_page["actions"][0]["who"], "admin's token");
-    let page = ask(&served.main, "GET", "/audit", &[]).text();
+    let audit_page = send_request(&served.main, "GET", "/api/audit", &[]).json();
+    assert_eq!(mismatch(&audit_page, &schema("Acts"), &described, "/api/audit"), None);
+    assert_eq!(audit_page["n_actions"], 7, "{audit_page}");
+    assert_eq!(audit_page["actions"][0]["who"], "admin's token");
+    let page = send_request(&served.main, "GET", "/audit", &[]).text();
     assert!(page.contains("7 changes of settings") && page.contains("retry"), "{page}");
 }
 
@@ -384,7 +384,7 @@ fn a_running_crawl_obeys() {
 
     // The server pauses the site.
     let site = first.url("/");
-    let paused = served.act(&format!("{{\"act\":\"pause\",\"url\":\"{site}\"}}"));
+    let paused = served.action(&format!("{{\"act\":\"pause\",\"url\":\"{site}\"}}"));
     assert_eq!(paused.status, 200, "{}", paused.body);
     wait_until("the crawl that goes on", || crawl.n_said(CHANGED) == 2);
     let n_before = (first.n_requests("/"), first.n_requests("/second"));
@@ -397,14 +397,18 @@ fn a_running_crawl_obeys() {
             .iter()
             .all(|visit| !visit["url"].as_str().unwrap().starts_with(&site))
     );
-    let why = ask(&served.main, "GET", &format!("/plan?url={site}"), &[]).text();
+    let why = send_request(&served.main, "GET", &format!("/plan?url={site}"), &[]).text();
     assert!(why.contains("The site is paused."), "{why}");
     // A mistake in the settings stops nothing.
     let good = settings(&archive);
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
-    wait_until("the mistake is told", || crawl.n_said("the crawl keeps its current settings") == 1);
+    wait_until("the mistake is reported", || crawl.n_said("the crawl keeps its current settings") == 1);
     std::fs::write(archive.root.join("perennial.toml"), good).unwrap();
-    assert_eq!((first.n_requests("/"), first.n_requests("/second")), n_before, "a paused site is not asked");
+    assert_eq!(
+        (first.n_requests("/"), first.n_requests("/second")),
+        n_before,
+        "a paused site is not visited"
+    );
 
     // The site is resumed, and a visit of one page is requested.
     archive.ok(&["resume", &site]);
@@ -412,7 +416,7 @@ fn a_running_crawl_obeys() {
     wait_until("the requested visit", || first.n_requests("/second") > n_before.1);
     wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [requested]"));
     drop(crawl);
-    let told = acts(&archive);
+    let report = audit_log(&archive);
     let expected = [
         ("add", &site),
         ("add", &second.url("/")),
@@ -420,7 +424,7 @@ fn a_running_crawl_obeys() {
         ("resume", &site),
         ("retry", &first.url("/second")),
     ];
-    assert_eq!(told, expected.map(|(act, url)| format!("{act} {url}")));
+    assert_eq!(report, expected.map(|(action, url)| format!("{action} {url}")));
 }
 
 #[test]
@@ -437,16 +441,19 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "4d");
     let site = web.url("/");
-    let told = archive.json(&["part", "ignore", &site, "--selector", "aside.weather", "--dry-run"]);
-    assert!(told["n_changes"].as_u64() >= Some(3) && told["n_touching"] == told["n_changes"], "{told}");
-    assert!(told["n_other"].as_u64() >= Some(1), "{told}");
-    let (now, then) = (told["importance"].as_f64().unwrap(), told["importance_then"].as_f64().unwrap());
-    assert!(then < now, "{told}");
-    assert!(!told["strongest"].as_array().unwrap().is_empty(), "{told}");
+    let report = archive.json(&["part", "ignore", &site, "--selector", "aside.weather", "--dry-run"]);
+    assert!(
+        report["n_changes"].as_u64() >= Some(3) && report["n_touching"] == report["n_changes"],
+        "{report}"
+    );
+    assert!(report["n_other"].as_u64() >= Some(1), "{report}");
+    let (now, then) = (report["importance"].as_f64().unwrap(), report["importance_then"].as_f64().unwrap());
+    assert!(then < now, "{report}");
+    assert!(!report["strongest"].as_array().unwrap().is_empty(), "{report}");
 
     let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
-    let get = |path: &str| ask(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
+    let get = |path: &str| send_request(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
     // From the comparison, with the part around a change.
     let home = get("/?since=30d&least=0");
     let diff =
@@ -465,9 +472,9 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let (from, to) = ("20260103000000", "20260104230000");
     let far = get(&format!("/web/diff/{from}/{to}/{site}"));
     let at = |time: &str| format!("{site}@{time}");
-    let told =
+    let report =
         archive.ok(&["diff", &at("2026-01-03T00:00:00Z"), &at("2026-01-04T23:00:00Z"), "--format", "html"]);
-    assert_eq!(heading(&far), heading(&told));
+    assert_eq!(heading(&far), heading(&report));
     assert!(heading(&far).contains("noise") || heading(&far).starts_with("No change"), "{}", heading(&far));
     // By hand, without a script.
     let wrong = get(&format!("/pin?url={site}&selector=a:hover"));
@@ -527,6 +534,6 @@ fn untrusted_text_is_inert_and_pages_say_what_is_so() {
     let served = crate::server::Serving::start(&[&archive.root], &[]);
     let missing = served.get_with("/nowhere", &[("Accept", "text/html")]);
     assert!(missing.status == 404 && missing.text().contains("<nav class=\"main\""), "{}", missing.text());
-    let two = ask(&served.main, "GET", "/", &[("Host", "localhost"), ("Host", "evil.example")]);
+    let two = send_request(&served.main, "GET", "/", &[("Host", "localhost"), ("Host", "evil.example")]);
     assert_eq!(two.status, 400);
 }

@@ -2,7 +2,7 @@
 //! browser with a logged-in admin. The tests need the feature `interop`, so a machine without a browser fails them
 //! loudly.
 
-use crate::admin::{AdminServer, acts, settings};
+use crate::admin::{AdminServer, audit_log, settings};
 use crate::browser::Viewer;
 use crate::crawled::Archive;
 use crate::replay_attacks::push_record;
@@ -15,8 +15,8 @@ const PAGE: &str = "http://archived.example/acting";
 const SCRIPT: &str = r#"
 window.got = []; window.n_tried = 0;
 const leaving = [];
-const main = 'MAIN', act = new URLSearchParams({act: 'pause', url: 'https://a.example/'});
-const json = JSON.stringify({act: 'pause', url: 'https://a.example/'});
+const main = 'MAIN', act = new URLSearchParams({action: 'pause', url: 'https://a.example/'});
+const json = JSON.stringify({action: 'pause', url: 'https://a.example/'});
 const record = (name) => (text) => { if (/name="form" value="|"n_captures"|"followed"/.test(String(text))) window.got.push(name + ': ' + text) };
 const attempt = (name, way) => {
   window.n_tried += 1;
@@ -82,9 +82,9 @@ fn warc(main: &str) -> Vec<u8> {
 /// How many ways a page tried and what it read, once its title is `so_far`. The count is 0 if the script did not run,
 /// or if its own form left the page.
 fn tried(viewer: &mut Viewer, is_inside: bool, so_far: &str) -> (usize, Vec<String>) {
-    let told = "JSON.stringify([document.title, window.n_tried || 0, window.got || []])";
+    let report = "JSON.stringify([document.title, window.n_tried || 0, window.got || []])";
     wait_for("the end of what the page tries", || {
-        let value = if is_inside { viewer.inside(told) } else { viewer.outside(told) };
+        let value = if is_inside { viewer.inside(report) } else { viewer.outside(report) };
         let (title, n_tried, got): (String, _, _) = serde_json::from_str(value.as_str()?).ok()?;
         (title == so_far || n_tried == 0).then_some((n_tried, got))
     })
@@ -106,7 +106,7 @@ fn try_all(viewer: &mut Viewer, is_inside: bool) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
+fn an_archived_script_cannot_act_for_a_logged_in_admin() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
     let served = AdminServer::of(&archive);
@@ -114,14 +114,14 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
     let file = archive.root.join("acting.warc");
     std::fs::write(&file, warc(&main)).unwrap();
     archive.ok(&["import", file.to_str().unwrap()]);
-    let (before, told_before) = (settings(&archive), acts(&archive));
+    let (before, actions_before) = (settings(&archive), audit_log(&archive));
     let mut viewer = Viewer::start(&[served.main.clone(), served.replay.clone()]);
     viewer.visit(&format!("{main}/login?key={}", served.key));
     viewer.outside("document.querySelector('main form button, form button').click(); 'clicked'");
-    let may_act = "document.querySelector('form[action=\"/admin\"] input[name=form]') !== null";
+    let is_admin = "document.querySelector('form[action=\"/admin\"] input[name=form]') !== null";
     viewer.until(false, "location.pathname !== '/login' && document.readyState == 'complete'");
     viewer.visit(&format!("{main}/sites"));
-    viewer.until(false, may_act);
+    viewer.until(false, is_admin);
 
     // In the banner's frame, as people see it, the script runs and reads nothing.
     viewer.visit(&format!("{main}/web/20260102030405/{PAGE}"));
@@ -139,10 +139,10 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
         }
     }
     assert_eq!(settings(&archive), before);
-    assert_eq!(acts(&archive), told_before);
+    assert_eq!(audit_log(&archive), actions_before);
     // The admin stays logged in, so one button of the dashboard can do what the script could not.
     viewer.visit(&format!("{main}/sites"));
-    viewer.until(false, may_act);
+    viewer.until(false, is_admin);
     viewer.outside("document.querySelector('button[value=pause], input[name=act][value=pause]').closest('form').querySelector('button').click(); 'clicked'");
     viewer.until(false, "document.readyState == 'complete' && document.body.innerText.includes('paused')");
     assert!(settings(&archive).contains("paused = true"));

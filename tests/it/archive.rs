@@ -274,7 +274,7 @@ fn a_wrong_digest_is_named() {
 }
 
 #[test]
-fn exports_hold_what_was_asked_for_and_what_it_needs() {
+fn exports_contain_the_selected_pages_and_their_subresources() {
     let (dir, archive) = folder();
     let files: Vec<_> = ["a", "b"].iter().map(|salt| sample_file(dir.path(), salt)).collect();
     perennial(&archive, ["import".as_ref(), "--create".as_ref(), files[0].as_os_str(), files[1].as_os_str()])

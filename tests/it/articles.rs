@@ -82,20 +82,19 @@ fn articles_have_versions_when_their_own_words_changed() {
     let all = lines(&archive.ok(&["article", "list", "--json"]));
     assert_eq!(all.len(), 6, "{all:?}");
     assert!(
-        all.iter()
-            .all(|object| object["feed"] == web.url("/feed.xml")
-                && object["text"].as_str().unwrap().len() > 200)
+        all.iter().all(|article| article["feed"] == web.url("/feed.xml")
+            && article["text"].as_str().unwrap().len() > 200)
     );
     let edited = lines(&archive.ok(&["article", "list", "--edited", "--json"]));
-    let pages: Vec<&Value> = edited.iter().map(|object| &object["page"]).collect();
-    assert_eq!(pages, [&Value::from(web.url("/a0"))], "surroundings are no version");
+    let pages: Vec<&Value> = edited.iter().map(|article| &article["page"]).collect();
+    assert_eq!(pages, [&Value::from(web.url("/a0"))], "changed surroundings are not a version");
     let versions = edited[0]["versions"].as_array().unwrap();
     assert_eq!(versions.len(), 2);
     let fields: Vec<&Value> =
         versions[1]["edits"].as_array().unwrap().iter().map(|edit| &edit["field"]).collect();
     assert_eq!(fields, ["title", "text"], "the headline comes first");
-    let told = archive.ok(&["article", "show", &web.url("/a0"), "--history"]);
-    assert!(told.contains("corrected") && told.contains("{+quietly+}"), "{told}");
+    let reported = archive.ok(&["article", "show", &web.url("/a0"), "--history"]);
+    assert!(reported.contains("corrected") && reported.contains("{+quietly+}"), "{reported}");
     assert_eq!(lines(&archive.ok(&["article", "list", "--text", "corrected", "--json"])).len(), 1);
     let corpus = archive.ok(&["article", "list", "--format", "markdown"]);
     assert!(

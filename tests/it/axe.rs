@@ -17,7 +17,7 @@ pub(crate) fn grave_findings(viewer: &mut Viewer) -> Vec<String> {
              nodes.map(({html, failureSummary}) => id + ': ' + html.slice(0, 200) + ' ' + failureSummary.slice(0, 300)))]))",
     );
     let read = serde_json::from_str::<(usize, Vec<String>)>(found.as_str().unwrap_or_default());
-    let (n_passed, found) = read.unwrap_or_else(|_| panic!("axe said {found}"));
+    let (n_passed, found) = read.unwrap_or_else(|_| panic!("axe found {found}"));
     assert!(n_passed > 0, "axe looked at nothing");
     found
 }

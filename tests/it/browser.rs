@@ -39,9 +39,9 @@ impl Serving {
         while serde_json::from_str::<Value>(&text).is_err() {
             assert!(out.read_line(&mut text).unwrap() > 0, "the server ended: {text}");
         }
-        let told: Value = serde_json::from_str(&text).unwrap();
-        let origin = |name: &str| told[name].as_str().unwrap().trim_end_matches('/').to_string();
-        Serving { main: origin("address"), replay: origin("replay"), child }
+        let reported: Value = serde_json::from_str(&text).unwrap();
+        let origin = |name: &str| reported[name].as_str().unwrap().trim_end_matches('/').to_string();
+        Serving { main: origin("url"), replay: origin("replay"), child }
     }
 }
 

@@ -21,12 +21,12 @@ fn with_operation(all: &Value, is_so: impl Fn(&Value) -> bool) -> Vec<(String, S
 }
 
 #[test]
-fn one_question_has_one_answer_wherever_it_is_asked() {
+fn one_query_has_one_result_in_all_interfaces() {
     let (web, archive) = crawled();
     let all = archive.json(&["changes"]);
     let site = host(&web);
-    let (limits, front) = (web.url("/limits"), web.url("/"));
-    let questions: &[(&[&str], String)] = &[
+    let (limits, home) = (web.url("/limits"), web.url("/"));
+    let queries: &[(&[&str], String)] = &[
         (&[], "noise=1".into()),
         (&["--without-noise"], String::new()),
         (&["--appeared", "\"fifty kilometres\""], "appears=%22fifty%20kilometres%22&noise=1".into()),
@@ -47,26 +47,29 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
         (&["--until", "2026-01-01T12:00:00Z"], "until=20260101120000&noise=1".into()),
         (&[&site], format!("site={}&noise=1", escape(&site))),
         (&[&limits], format!("page={}&noise=1", escape(&limits))),
-        (&[&front, "--op", "update"], format!("site={}&op=update&noise=1", escape(&front))),
+        (&[&home, "--op", "update"], format!("site={}&op=update&noise=1", escape(&home))),
     ];
     let check = |face: &TestDashboard, is_wanted: &dyn Fn(&str) -> bool| {
-        for (number, (args, query)) in questions.iter().enumerate().filter(|(_, (_, query))| is_wanted(query))
-        {
-            let told = archive.json(&[&["changes"], *args].concat());
+        for (number, (args, query)) in queries.iter().enumerate().filter(|(_, (_, query))| is_wanted(query)) {
+            let reported = archive.json(&[&["changes"], *args].concat());
             let json = |path: &str| -> Value {
                 let (status, text, _) = face.get(path);
                 assert_eq!(status, 200, "{path}: {text}");
                 serde_json::from_str(&text).unwrap()
             };
             let answer = json(&format!("/api/changes?{query}&order=oldest&limit=200"));
-            assert_eq!(answer["changes"], told, "{args:?} {query}");
+            assert_eq!(answer["changes"], reported, "{args:?} {query}");
             assert_eq!(answer["next"], Value::Null);
             let (_, feed, _) = face.get(&format!("/changes.atom?{query}"));
-            assert_eq!(feed.matches("<entry>").count(), told.as_array().unwrap().len().min(50), "{query}");
+            assert_eq!(
+                feed.matches("<entry>").count(),
+                reported.as_array().unwrap().len().min(50),
+                "{query}"
+            );
             // Each part of the list continues with the next one, in every order.
             for order in ["latest", "oldest", "importance"].into_iter().filter(|_| number % 3 == 0) {
                 let whole = keys(&json(&format!("/api/changes?{query}&order={order}&limit=200"))["changes"]);
-                assert_eq!(whole.len(), told.as_array().unwrap().len());
+                assert_eq!(whole.len(), reported.as_array().unwrap().len());
                 let (mut walked, mut after) = (Vec::new(), String::new());
                 loop {
                     let part = json(&format!("/api/changes?{query}&order={order}&limit=2{after}"));
@@ -103,7 +106,7 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
 }
 
 #[test]
-fn the_page_keeps_the_question_and_names_what_is_wrong() {
+fn the_page_keeps_the_query_and_names_the_mistake() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let (status, page, policy) = face.get("/changes?op=update&element=text&appears=fifty");
@@ -120,8 +123,8 @@ fn the_page_keeps_the_question_and_names_what_is_wrong() {
     for path in
         ["/api/changes?op=turn", "/api/changes?after=x", "/api/changes?limit=0", "/changes.atom?since=x"]
     {
-        let (status, told, _) = face.get(path);
-        assert!(status == 400 && told.contains(": "), "{path}: {told}");
+        let (status, reported, _) = face.get(path);
+        assert!(status == 400 && reported.contains(": "), "{path}: {reported}");
     }
     let (_, home, _) = face.get("/?since=7d");
     assert!(home.contains("href=\"/changes\""), "{home}");

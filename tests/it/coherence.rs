@@ -29,9 +29,9 @@ fn hour(n: i64) -> Timestamp {
 }
 
 /// Observations of a subresource that changes: its version and, for two of three, since when.
-fn looks_at(part: u64, seed: u64) -> Vec<PartObservation> {
+fn random_observations(part: u64, seed: u64) -> Vec<PartObservation> {
     let mut rng = Rng::from_parts(&[seed, part]);
-    let mut looks: Vec<PartObservation> = Vec::new();
+    let mut observations: Vec<PartObservation> = Vec::new();
     let (mut time, mut content, mut since) = (0, 0, -5);
     while time < 60 {
         if rng.below(2) == 0 {
@@ -39,7 +39,7 @@ fn looks_at(part: u64, seed: u64) -> Vec<PartObservation> {
             content = rng.below(3) as u64;
         }
         let says_date = rng.below(3) > 0;
-        looks.push(PartObservation {
+        observations.push(PartObservation {
             time: hour(time),
             content,
             modified: says_date.then(|| hour(since)),
@@ -47,7 +47,7 @@ fn looks_at(part: u64, seed: u64) -> Vec<PartObservation> {
         });
         time += 1 + rng.below(8) as i64;
     }
-    looks
+    observations
 }
 
 fn archive_of(root: &Path, parts: &[Vec<PartObservation>]) -> Archive {
@@ -57,11 +57,17 @@ fn archive_of(root: &Path, parts: &[Vec<PartObservation>]) -> Archive {
     for n in 0..20 {
         append(&mut writer, PAGE, hour(3 * n), "text/html", format!("<p>hour {n}</p>{page}").as_bytes());
     }
-    for (url, looks) in PARTS.iter().zip(parts) {
-        for look in looks {
-            let dated = look.modified.map(|time| format!("\r\nLast-Modified: {}", date::write(time)));
+    for (url, observations) in PARTS.iter().zip(parts) {
+        for observation in observations {
+            let dated = observation.modified.map(|time| format!("\r\nLast-Modified: {}", date::write(time)));
             let head = format!("image/gif{}", dated.unwrap_or_default());
-            append(&mut writer, url, look.time, &head, format!("content {}", look.content).as_bytes());
+            append(
+                &mut writer,
+                url,
+                observation.time,
+                &head,
+                format!("content {}", observation.content).as_bytes(),
+            );
         }
     }
     writer.commit().unwrap();
@@ -111,17 +117,20 @@ fn no_view_is_worse_than_the_archive_must_show_it() {
     let (mut n_ours, mut n_closest, mut n_views) = (0, 0, 0);
     for seed in 0..3 {
         let (_dir, root) = folder();
-        let parts: Vec<Vec<PartObservation>> = (0..3).map(|part| looks_at(part, seed)).collect();
+        let parts: Vec<Vec<PartObservation>> = (0..3).map(|part| random_observations(part, seed)).collect();
         let archive = archive_of(&root, &parts);
         let (ours, by_distance) = (server_of(&archive, false), server_of(&archive, true));
         for n in 0..20 {
             let (at, digits) = (hour(3 * n), hour(3 * n).to_digits14());
             let (mut worst, mut worst_closest) = (0, 0);
-            for (url, looks) in PARTS.iter().zip(&parts) {
-                let best = (0..looks.len()).map(|index| class(coherence_at(looks, index, at))).min().unwrap();
+            for (url, observations) in PARTS.iter().zip(&parts) {
+                let best = (0..observations.len())
+                    .map(|index| class(coherence_at(observations, index, at)))
+                    .min()
+                    .unwrap();
                 let shown = state_at(&ours, &format!("/web/{digits}im_/{url}"), false);
                 assert_eq!(class_of(&shown), best, "seed {seed}: {url} at {at} is {shown}");
-                let near = closest(looks, at).unwrap().state;
+                let near = closest(observations, at).unwrap().state;
                 let shown = state_at(&by_distance, &format!("/web/{digits}im_/{url}"), false);
                 assert_eq!(class_of(&shown), class(near), "seed {seed}: closest of {url} at {at}");
                 (worst, worst_closest) = (best.max(worst), class(near).max(worst_closest));
@@ -168,7 +177,7 @@ fn a_wacz_of_a_page_has_the_parts_of_all_its_versions() {
     let mut index = String::new();
     let packed = zip.by_name("indexes/index.cdx.gz").unwrap();
     flate2::read::MultiGzDecoder::new(packed).read_to_string(&mut index).unwrap();
-    let addresses: Vec<&str> = index
+    let urls: Vec<&str> = index
         .lines()
         .filter_map(|line| {
             line.split("\"url\": \"").nth(1).or_else(|| line.split("\"url\":\"").nth(1))?.split('"').next()
@@ -176,10 +185,11 @@ fn a_wacz_of_a_page_has_the_parts_of_all_its_versions() {
         .collect();
     let expected =
         [PAGE, PAGE, "http://a.example/dot.gif", "http://a.example/new.css", "http://a.example/old.css"];
-    assert_eq!(addresses, [&expected[..], &["http://cdn.example/deep.css"]].concat());
+    assert_eq!(urls, [&expected[..], &["http://cdn.example/deep.css"]].concat());
     // A WARC export contains what was requested.
     let warc = root.join("page.warc.gz");
     let output = warc.to_str().unwrap();
-    let told = perennial(&root, ["--json", "export", "--format", "warc", "--page", PAGE, "--output", output]);
-    assert_eq!(told.ok().json()["n_captures"], 2);
+    let reported =
+        perennial(&root, ["--json", "export", "--format", "warc", "--page", PAGE, "--output", output]);
+    assert_eq!(reported.ok().json()["n_captures"], 2);
 }

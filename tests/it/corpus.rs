@@ -31,31 +31,34 @@ fn press_archive(web: &Web) -> Archive {
 }
 
 #[test]
-fn objects_are_exported_with_every_version_whole() {
+fn articles_are_exported_with_every_version_whole() {
     let web = Web::serve(press);
     let archive = press_archive(&web);
-    let (code, report, path) = exported(&archive, "objects");
+    let (code, report, path) = exported(&archive, "articles");
     assert_eq!(
         (code, &report["n_articles"], &report["n_versions"]),
         (Some(0), &6.into(), &7.into()),
         "{report}"
     );
-    let objects = lines(&read(&path));
+    let articles = lines(&read(&path));
     let edited: Vec<&Value> =
-        objects.iter().filter(|object| object["versions"].as_array().unwrap().len() > 1).collect();
-    assert_eq!((objects.len(), edited.len()), (6, 1));
+        articles.iter().filter(|article| article["versions"].as_array().unwrap().len() > 1).collect();
+    assert_eq!((articles.len(), edited.len()), (6, 1));
     let before = edited[0]["versions"][0]["text"].as_str().unwrap();
     assert!(
         !before.contains("quietly") && edited[0]["text"].as_str().unwrap().contains("quietly"),
         "{before}"
     );
-    assert!(objects.iter().all(|object| !object["text"].as_str().unwrap().contains("visitor")), "no layout");
-    let (code, _, path) = exported(&archive, "objects-markdown");
+    assert!(
+        articles.iter().all(|article| !article["text"].as_str().unwrap().contains("visitor")),
+        "no layout"
+    );
+    let (code, _, path) = exported(&archive, "articles-markdown");
     let text = read(&path);
     assert_eq!((code, text.lines().filter(|line| line.starts_with("# ")).count()), (Some(0), 6), "{text}");
     assert_eq!(text.matches("## From ").count(), 1, "the earlier version");
     let none =
-        archive.run(&["export", "--format", "objects", "--output", "/nowhere/x", "--site", "no.example"]);
+        archive.run(&["export", "--format", "articles", "--output", "/nowhere/x", "--site", "no.example"]);
     assert_eq!(none.status.code(), Some(1));
 }
 
@@ -87,7 +90,7 @@ fn an_export_leaves_damaged_records_out_and_goes_on() {
     let copy = Archive::new();
     copy.ok(&["import", path.to_str().unwrap()]);
     copy.verify();
-    let (code, report, path) = exported(&archive, "objects");
+    let (code, report, path) = exported(&archive, "articles");
     assert_eq!(
         (code, &report["n_articles"], &report["n_unread"]),
         (Some(4), &5.into(), &1.into()),

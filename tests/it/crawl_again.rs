@@ -75,10 +75,10 @@ fn a_wrong_304_is_detected() {
     let lines = lines(&archive, &web.url("/"));
     assert_eq!(lines.len(), 8);
     let statuses: Vec<u64> = lines.iter().map(|line| line["status"].as_u64().unwrap()).collect();
-    assert_eq!(statuses[1], 304, "believed at first");
+    assert_eq!(statuses[1], 304, "trusted at first");
     let found_out = statuses.iter().skip(2).position(|&status| status == 200).unwrap() + 2;
     assert!(found_out <= 5, "{statuses:?}");
-    assert!(statuses[found_out..].iter().all(|&status| status == 200), "never believed again: {statuses:?}");
+    assert!(statuses[found_out..].iter().all(|&status| status == 200), "never trusted again: {statuses:?}");
     assert!(lines[found_out..].iter().all(|line| line["outcome"] == "changed"));
 }
 

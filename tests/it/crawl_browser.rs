@@ -141,9 +141,9 @@ fn a_rendered_site_is_as_complete_as_the_others() {
         .unwrap();
     assert!(demo.status.success(), "{}", String::from_utf8_lossy(&demo.stderr));
     let result: serde_json::Value = serde_json::from_slice(&demo.stdout).unwrap();
-    let drawn = result["sites"].as_array().unwrap().iter().find(|site| site["site"] == "harbour").unwrap();
+    let rendered = result["sites"].as_array().unwrap().iter().find(|site| site["site"] == "harbour").unwrap();
     let pooled = |of: &serde_json::Value| of["completeness_pooled"].as_f64().unwrap();
     // Two runs differ by a few points on so few pages. If only shells were compared, such a site would have no
     // change.
-    assert!(pooled(drawn) > pooled(&result) - 0.1, "{drawn} of {}", pooled(&result));
+    assert!(pooled(rendered) > pooled(&result) - 0.1, "{rendered} of {}", pooled(&result));
 }

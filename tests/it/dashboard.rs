@@ -84,12 +84,12 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         page
     };
 
-    let front = get(&format!("/page/{}", web.url("/")));
-    assert_eq!(front, get(&format!("/page?url={}", escape(&web.url("/")))));
-    assert!(front.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {front}");
-    assert!(front.contains("Headlines over time") && front.contains("Retitled 1<"), "{front}");
-    assert!(front.contains("<del>approves</del>") && front.contains("<ins>defends</ins>"), "{front}");
-    assert!(front.contains("Added 1<") && front.contains("Removed 1<"), "{front}");
+    let home = get(&format!("/page/{}", web.url("/")));
+    assert_eq!(home, get(&format!("/page?url={}", escape(&web.url("/")))));
+    assert!(home.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {home}");
+    assert!(home.contains("Headlines over time") && home.contains("Retitled 1<"), "{home}");
+    assert!(home.contains("<del>approves</del>") && home.contains("<ins>defends</ins>"), "{home}");
+    assert!(home.contains("Added 1<") && home.contains("Removed 1<"), "{home}");
     let limits = get(&format!("/page?url={}", escape(&web.url("/limits"))));
     assert!(limits.contains("<del>thirty</del>") && limits.contains("indexed from importance"), "{limits}");
     assert!(limits.contains("Changes<") && limits.contains("Next visit"), "{limits}");
@@ -148,7 +148,7 @@ fn link(page: &str, words: &str) -> String {
 }
 
 #[test]
-fn three_questions_are_answered_within_three_clicks_of_home() {
+fn three_tasks_take_three_clicks_from_home() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let get = |path: &str| {
@@ -161,15 +161,15 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     // The most important change of yesterday: click its day, then compare the first change of the list.
     let day_before = link(&home, "Most important of the day before, 1 Jan 2026");
     let list = get(&day_before);
-    let told: Value = serde_json::from_str(&get(&format!("{day_before}&format=json"))).unwrap();
-    let strength: Vec<f64> = told["changes"]
+    let reported: Value = serde_json::from_str(&get(&format!("{day_before}&format=json"))).unwrap();
+    let strength: Vec<f64> = reported["changes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|change| change["importance"].as_f64().unwrap())
         .collect();
-    assert!(!strength.is_empty() && strength.is_sorted_by(|a, b| a >= b), "{told}");
-    assert!(told["changes"][0]["after"].as_str().unwrap().starts_with("2026-01-01"), "{told}");
+    assert!(!strength.is_empty() && strength.is_sorted_by(|a, b| a >= b), "{reported}");
+    assert!(reported["changes"][0]["after"].as_str().unwrap().starts_with("2026-01-01"), "{reported}");
     assert!(get(&link(&list, "Compare")).contains("<h1>"));
 
     // When a sentence vanished: search at the top of the page, and the row shows it.
@@ -257,20 +257,20 @@ fn programs_get_what_the_description_says() {
         serde_json::from_str(&text).unwrap()
     };
     let described = json("/api/openapi.json");
-    let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
+    let (home, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
     let request = [
         ("/api/home", "?since=7d&least=0.01".to_string()),
         ("/api/home", "?site=nowhere.example".to_string()),
         ("/api/changes", String::new()),
         ("/api/changes", "?site=nowhere.example&noise=1".to_string()),
-        ("/api/page", format!("?url={front}")),
+        ("/api/page", format!("?url={home}")),
         ("/api/page", format!("?url={limits}&show=all")),
         ("/api/sites", String::new()),
         ("/api/site", format!("?host={}", escape(&host(&web)))),
         ("/api/plan", String::new()),
         ("/api/plan", format!("?url={limits}")),
         ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
-        ("/api/notices", format!("?place={front}&least=0.2")),
+        ("/api/notices", format!("?place={home}&least=0.2")),
         ("/api/terms", "?since=1d".to_string()),
         ("/api/articles", String::new()),
         ("/api/articles", "?site=nowhere.example&skip=50".to_string()),
@@ -317,7 +317,7 @@ fn programs_get_what_the_description_says() {
 }
 
 #[test]
-fn each_question_has_one_answer() {
+fn each_value_is_the_same_on_all_pages() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let json = |path: &str| -> Value {
@@ -385,7 +385,7 @@ fn each_question_has_one_answer() {
 
 #[cfg(feature = "interop")]
 #[test]
-fn every_page_fits_every_window_and_asks_nobody_else() {
+fn every_page_fits_every_window_and_loads_nothing_from_elsewhere() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let limits = escape(&web.url("/limits"));
@@ -473,15 +473,15 @@ fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
     let args = ["run", &web.url("/"), "--allow-private", "--listen", "127.0.0.1:0", "--budget", "60/1h"];
     let mut child = archive.spawn_with_stderr(&args);
     let mut heard = BufReader::new(child.stderr.take().unwrap()).lines();
-    let address =
+    let href =
         heard.find_map(|line| Some(line.ok()?.split_once("the dashboard is at http://")?.1.to_string()));
-    let address = address.unwrap();
-    let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+    let href = href.unwrap();
+    let mut stream = TcpStream::connect(href.trim_end_matches('/')).unwrap();
     write!(stream, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     // While the crawl runs, home polls for what is being fetched.
-    let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+    let mut stream = TcpStream::connect(href.trim_end_matches('/')).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut home = String::new();
     stream.read_to_string(&mut home).unwrap();
@@ -499,9 +499,9 @@ fn what_feeds_announced_is_listed_and_shown_with_its_history() {
     let face = TestDashboard::of(&archive);
     let (status, list, _) = face.get("/articles");
     assert!(status == 200 && !list.contains("<script") && list.contains("1 article or post"), "{list}");
-    let address = format!("/article?url={}", escape(&web.url("/town/1")));
-    assert!(list.contains(&address), "{list}");
-    let (status, page, policy) = face.get(&address);
+    let href = format!("/article?url={}", escape(&web.url("/town/1")));
+    assert!(list.contains(&href), "{list}");
+    let (status, page, policy) = face.get(&href);
     assert!(status == 200 && policy.starts_with("default-src 'none'") && !page.contains("<script"), "{page}");
     assert!(page.contains("Not edited") && page.contains("First seen"), "{page}");
     // Any archived page can be requested, as with `perennial article`.

@@ -194,15 +194,15 @@ fn a_comparison_stands_among_all_versions_of_its_page() {
     // The handles select the closest versions, in either order.
     let times = page.split("data-times=\"").nth(1).unwrap().split('"').next().unwrap();
     let times: Vec<i64> = times.split(' ').map(|time| time.parse().unwrap()).collect();
-    let asked = |before: i64, after: i64| {
+    let compare_path = |before: i64, after: i64| {
         face.location(&format!("/web/changes?url={url}&before={before}&after={after}"))
     };
-    let whole = asked(times[0] + 60, times[times.len() - 1] - 60);
-    assert_eq!(whole, asked(times[times.len() - 1], times[0]));
+    let whole = compare_path(times[0] + 60, times[times.len() - 1] - 60);
+    assert_eq!(whole, compare_path(times[times.len() - 1], times[0]));
     let (_, whole, _) = face.get(&whole);
     assert!(whole.contains("six") && whole.contains("nine") && !whole.contains("seven"), "{whole}");
     // Two handles at one place do not compare a version with itself.
-    let (status, _, _) = face.get(&asked(times[0], times[0]));
+    let (status, _, _) = face.get(&compare_path(times[0], times[0]));
     assert_eq!(status, 200);
     assert!((400..500).contains(&face.get("/web/changes/http://nowhere.example/").0));
     assert_eq!(face.get("/web/changes?before=1&after=2").0, 400);

@@ -10,7 +10,7 @@ use perennial_engine::analyse::{AdFilters, Analyst, PageText};
 use perennial_render::CapturedResource;
 
 use crate::program::{folder, perennial};
-use crate::server::ask;
+use crate::server::send_request;
 use crate::wait::wait_until;
 
 /// One goal suffices to compare the archive with the simulator. This one differs least between two runs.
@@ -109,7 +109,7 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     assert!(std::fs::read_to_string(archive.join("report.html")).unwrap().contains("</html>"));
     perennial(&archive, ["verify"]).ok();
     let (state, warc) = sizes(&archive);
-    assert!(5 * state <= 2 * warc, "a state of {state} bytes beside {warc} bytes of WARC");
+    assert!(5 * state <= 2 * warc, "a state of {state} bytes for {warc} bytes of WARC");
 
     // Compared with the mean of six simulated crawls, which is steadier than a second run.
     let disturbed = pooled(&result_killed);
@@ -139,9 +139,9 @@ fn a_demonstration_ends_on_the_dashboard_until_it_is_stopped() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let address = lines.find_map(|line| Some(line.split_once("the dashboard is at http://")?.1.to_owned()));
-    let address = address.expect("it says where the dashboard is");
-    let home = ask(address.trim_end_matches('/'), "GET", "/", &[]);
+    let url = lines.find_map(|line| Some(line.split_once("the dashboard is at http://")?.1.to_owned()));
+    let url = url.expect("no line contains the dashboard's URL");
+    let home = send_request(url.trim_end_matches('/'), "GET", "/", &[]);
     assert_eq!(home.status, 200);
     assert!(home.text().contains("Holdings"), "{}", home.text());
     interrupt(&child);
@@ -179,20 +179,23 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
         url.ends_with(".css").then(|| CapturedResource { status: 200, content_type: "text/css".into(), body })
     };
     let busy = web.pages.iter().enumerate().filter(|(_, page)| page.changes.len() >= 4);
-    let mut n_looks = 0;
+    let mut n_versions = 0;
     for (index, page) in busy.take(40) {
         let url = format!("http://{}.localhost{}", web.sites[page.site].name, page.path);
         for (n, change) in page.changes.iter().take(4).enumerate() {
             let html = web.html(index, 7 * n as u64, change.at);
-            let look = PageText { url: &url, version: "v", html: &html, subresources: &style };
+            let page_text = PageText { url: &url, version: "v", html: &html, subresources: &style };
             assert_eq!(
-                analyst.tree(&look).without_boxes(),
-                analyst.tree_in_full(&look).without_boxes(),
+                analyst.tree(&page_text).without_boxes(),
+                analyst.tree_in_full(&page_text).without_boxes(),
                 "{url}"
             );
-            n_looks += 1;
+            n_versions += 1;
         }
     }
-    let n_by_engine = analyst.n_layouts() - n_looks;
-    assert!(n_looks >= 100 && 2 * n_by_engine < n_looks, "{n_by_engine} of {n_looks} looks were laid out");
+    let n_by_engine = analyst.n_layouts() - n_versions;
+    assert!(
+        n_versions >= 100 && 2 * n_by_engine < n_versions,
+        "{n_by_engine} of {n_versions} versions were laid out"
+    );
 }

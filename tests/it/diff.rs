@@ -30,15 +30,15 @@ fn lines(case: &str) -> String {
     let mut lines: Vec<String> = all
         .map(|entry| {
             let text = |side: &str| entry[side]["text"].as_str().unwrap_or("-").to_string();
-            let address = |side: &str| entry[side]["address"].as_str().unwrap_or("").to_string();
+            let url = |side: &str| entry[side]["url"].as_str().unwrap_or("").to_string();
             let ad = if entry["advertisement"] == true { " advertisement" } else { "" };
             let (op, element) = (entry["op"].as_str().unwrap(), entry["element"].as_str().unwrap());
             format!(
                 "{op} {element}{ad}: {} {} => {} {}\n",
                 text("before"),
-                address("before"),
+                url("before"),
                 text("after"),
-                address("after")
+                url("after")
             )
         })
         .collect();
@@ -106,7 +106,7 @@ fn importance_orders_changes_like_a_reader() {
     let high = ["rewrite-paragraph", "add-paragraph", "add-second-article"].map(importance);
     assert!(
         importance("remove-advertisement") < importance("rewrite-paragraph"),
-        "a wrapper that went is no loss"
+        "a removed wrapper is not a loss"
     );
     assert!(low.iter().all(|low| *low < middle), "{low:?} {middle}");
     assert!(high.iter().all(|high| *high > middle), "{high:?} {middle}");

@@ -158,16 +158,16 @@ fn what_was_planted_is_marked_and_nothing_else() {
                 .iter()
                 .chain(report["structure"].as_array().unwrap());
             // Advertisements and noise are folded. The report truncates the words of a block.
-            let told: Vec<&serde_json::Value> = entries
+            let reported: Vec<&serde_json::Value> = entries
                 .filter(|entry| entry["advertisement"] == false && entry["noise"].as_f64().unwrap() < 0.6)
                 .collect();
-            let has_block = told.iter().any(|entry| entry["element"] == "block");
-            let texts = told.iter().filter(|entry| entry["element"] != "image" && entry["op"] != "move");
+            let has_block = reported.iter().any(|entry| entry["element"] == "block");
+            let texts = reported.iter().filter(|entry| entry["element"] != "image" && entry["op"] != "move");
             let planted: BTreeSet<String> =
                 texts.filter_map(|entry| entry[name]["text"].as_str()).flat_map(words).collect();
             let marked: BTreeSet<String> = view.marked(side).into_iter().collect();
             let shown: BTreeSet<String> = marked.iter().cloned().chain(view.framed(side)).collect();
-            let is_moved = told.iter().any(|entry| entry["op"] == "move");
+            let is_moved = reported.iter().any(|entry| entry["op"] == "move");
             // A frame also contains the links within an updated text.
             let is_too_much = !has_block && !is_moved && !marked.is_subset(&planted);
             // An update must show only what differs. Its frame shows the rest.
@@ -175,7 +175,7 @@ fn what_was_planted_is_marked_and_nothing_else() {
                 wrong += &format!("{case} {name}\nplanted {planted:?}\nshown {shown:?}\n");
             }
             let n_images =
-                told.iter().filter(|entry| entry["element"] == "image" && !entry[name].is_null()).count();
+                reported.iter().filter(|entry| entry["element"] == "image" && !entry[name].is_null()).count();
             if n_images > 0 && view.n_framed_images(side) == 0 {
                 wrong += &format!("{case} {name}: {n_images} images are not framed\n");
             }
@@ -185,7 +185,7 @@ fn what_was_planted_is_marked_and_nothing_else() {
 }
 
 #[test]
-fn changed_addresses_are_shown_with_what_differs() {
+fn changed_urls_are_shown_with_what_differs() {
     let view = view(&files("change-link-address"));
     let place = view.outer.nodes.iter().position(|node| node.attribute("class") == Some("adr")).unwrap();
     let parts: Vec<&str> = view.outer.nodes[place..view.outer.nodes[place].end as usize]
@@ -215,7 +215,7 @@ const HOSTILE: &str = r#"<!doctype html><html onload="alert(1)"><head><title>"><
 <math><mtext><style><img src=x onerror=alert(13)></style></mtext></math></body></html>"#;
 
 #[test]
-fn nothing_of_a_hostile_page_acts_or_asks() {
+fn nothing_of_a_hostile_page_runs_or_is_loaded() {
     let (dir, _) = folder();
     let files = [dir.path().join("before.html"), dir.path().join("after.html")];
     std::fs::write(&files[0], HOSTILE.replace("NUMBER", "one")).unwrap();
@@ -254,8 +254,8 @@ fn assert_harmless(frame: &Dom) {
             assert!(!name.starts_with("on") && !name.contains("action") && name != "srcset", "{node:?}");
             assert!(!value.to_ascii_lowercase().contains("javascript:"), "{node:?}");
             // A URL that the browser requests without a click.
-            let is_asked = value.contains("evil.example") && !(node.tag() == "a" && name == "href");
-            assert!(!is_asked, "{node:?}");
+            let is_loaded = value.contains("evil.example") && !(node.tag() == "a" && name == "href");
+            assert!(!is_loaded, "{node:?}");
         }
     }
 }
@@ -335,7 +335,7 @@ fn nothing_to_read_is_said_and_seen_by_scripts() {
 }
 
 #[test]
-fn noise_is_told_for_files() {
+fn noise_is_reported_for_files() {
     let found = ran(Command::new(env!("CARGO_BIN_EXE_perennial"))
         .args(["diff", "--json"])
         .args(files("change-date-stamp"))
@@ -377,7 +377,7 @@ fn counting_pages(path: &Path) {
 }
 
 #[test]
-fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
+fn diff_and_changes_report_the_same_noise_of_a_page_s_history() {
     let (dir, archive) = folder();
     let file = dir.path().join("port.warc.gz");
     counting_pages(&file);
@@ -393,7 +393,7 @@ fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
         found.next().unwrap()["noise"].as_f64().unwrap()
     };
     let counts: Vec<f64> = changes.iter().map(|change| noise_of(&change["operations"], "visitor")).collect();
-    assert!(counts.iter().all(|noise| *noise > 0.6), "a counter says what it is: {counts:?}");
+    assert!(counts.iter().all(|noise| *noise > 0.6), "a counter has a label: {counts:?}");
     let last = &changes[10];
     assert_eq!(noise_of(&last["operations"], "closed"), 0.0);
     let versions = ["http://port.example/@20260201100000", "http://port.example/@20260201110000"];

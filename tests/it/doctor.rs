@@ -15,7 +15,7 @@ fn finding<'a>(report: &'a Value, part: &str) -> &'a Value {
 }
 
 #[test]
-fn every_part_is_looked_at_and_what_is_not_well_has_a_hint() {
+fn every_part_is_checked_and_each_fault_has_a_hint() {
     // It works without an archive too.
     let (_dir, archive) = folder();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_perennial"));

@@ -83,7 +83,7 @@ fn document(path: &str, limit: usize, n: usize) -> Option<(&'static str, Vec<u8>
 
 const PATHS: [&str; 5] = ["/limits.pdf", "/limits.json", "/limits.csv", "/limits.txt", "/limits.rss"];
 
-fn front() -> Reply {
+fn home() -> Reply {
     let links: String = PATHS.iter().map(|path| format!("<a href={path}>limits</a> ")).collect();
     html(&format!("<h1>Speed limits</h1>{links}<a href=/cam.png>camera</a>"))
 }
@@ -92,7 +92,7 @@ fn front() -> Reply {
 fn site(request: &WebRequest) -> Reply {
     let n = request.n_before;
     match request.path.as_str() {
-        "/" => front(),
+        "/" => home(),
         "/cam.png" => of_type("image/png", format!("\u{89}PNG picture {n}").into_bytes()),
         path => match document(path, if n < 4 { 50 } else { 60 }, n) {
             Some((mime, body)) => of_type(mime, body),
@@ -133,7 +133,7 @@ fn document_changes_show_their_words() {
     let before = archive.json(&["changes"]);
     archive.ok(&["verify", "--rebuild"]);
     archive.ok(&["analyse"]);
-    assert_eq!(archive.json(&["changes"]), before, "the archive knows it all again");
+    assert_eq!(archive.json(&["changes"]), before, "the archive lists all captures again");
 }
 
 #[test]

@@ -89,9 +89,12 @@ fn a_killed_writer_loses_nothing() {
         rng ^= rng << 13;
         rng ^= rng >> 7;
         rng ^= rng << 17;
-        let told = run_and_kill(&root, rng % 4, Duration::from_micros(rng >> 8 & 0x1fff));
-        assert!(told >= committed, "kill {kill}: {told} captures, {committed} were committed before");
-        committed = told;
+        let n_reported = run_and_kill(&root, rng % 4, Duration::from_micros(rng >> 8 & 0x1fff));
+        assert!(
+            n_reported >= committed,
+            "kill {kill}: {n_reported} captures, {committed} were committed before"
+        );
+        committed = n_reported;
     }
     assert!(committed > N_KILLS as u64, "the writer hardly wrote: {committed}");
     ArchiveWriter::open(&Archive::open(&root).unwrap()).unwrap().close().unwrap();
@@ -112,23 +115,23 @@ fn run_and_kill(root: &Path, n_commits: u64, delay: Duration) -> u64 {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let number = |line: &str| line.strip_prefix("at ").and_then(|n| n.parse::<u64>().ok());
-    let mut told = 0;
+    let mut n_reported = 0;
     for _ in 0..=n_commits {
         let Some(n) = lines.by_ref().find_map(|line| number(&line)) else {
             let mut stderr = String::new();
             child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
             panic!("the writer ended by itself: {stderr}");
         };
-        told = n;
+        n_reported = n;
     }
     dawdle(delay);
     child.kill().unwrap();
     child.wait().unwrap();
     for line in lines {
         // The kill may have truncated the last line. A shorter number is still a lower bound.
-        told = told.max(number(&line).unwrap_or(0));
+        n_reported = n_reported.max(number(&line).unwrap_or(0));
     }
-    told
+    n_reported
 }
 
 /// Every capture from 0 on occurs once, with the payload that was written.
@@ -275,7 +278,7 @@ fn a_state_that_is_ahead_is_made_anew() {
 }
 
 #[test]
-fn a_second_writer_is_told_who_the_first_is_and_readers_go_on() {
+fn a_second_writer_is_refused_with_the_first_one_s_process_and_readers_go_on() {
     let (dir, root) = folder();
     let archive = Archive::create(&root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();

@@ -48,19 +48,19 @@ fn a_file_gives_an_article() {
     let file = write(dir.path(), "a.html", &article());
     let url = "http://town.example/news/1.html";
     let ran = perennial(&archive, ["article", "extract", "--html", &file, "--url", url, "--json"]).ok();
-    let object = ran.json();
-    assert_eq!(object["title"], "Bridge to be rebuilt");
-    assert_eq!((&object["author"], &object["time"]), (&"Jane Doe".into(), &"2026-11-16T09:30:00Z".into()));
-    let text = object["text"].as_str().unwrap();
+    let article = ran.json();
+    assert_eq!(article["title"], "Bridge to be rebuilt");
+    assert_eq!((&article["author"], &article["time"]), (&"Jane Doe".into(), &"2026-11-16T09:30:00Z".into()));
+    let text = article["text"].as_str().unwrap();
     assert!(
         text.starts_with(TEXTS[0]) && text.ends_with("open all day.") && text.split("\n\n").count() == 4,
         "{text}"
     );
-    assert_eq!(object["links"][0]["address"], "http://town.example/news/plan.html");
-    assert_eq!(object["comments"][0], "What a fine idea, at long last, I say.");
-    assert_eq!(object["comments_address"], "http://town.example/news/1.html#comments");
+    assert_eq!(article["links"][0]["url"], "http://town.example/news/plan.html");
+    assert_eq!(article["comments"][0], "What a fine idea, at long last, I say.");
+    assert_eq!(article["comments_url"], "http://town.example/news/1.html#comments");
     for name in ["lead", "images", "wrapper", "categories"] {
-        assert!(!object[name].is_null(), "{name}");
+        assert!(!article[name].is_null(), "{name}");
     }
     let shown = perennial(&archive, ["article", "extract", "--html", &file]).ok().stdout;
     assert!(
@@ -87,8 +87,11 @@ fn title_and_description_choose_among_several_posts() {
             &format!("<p>{}</p>", &text[..50]),
             "--json",
         ];
-        let object = perennial(&archive, args).ok().json();
-        assert_eq!((object["title"].as_str(), object["text"].as_str()), (Some(title.as_str()), Some(*text)));
+        let article = perennial(&archive, args).ok().json();
+        assert_eq!(
+            (article["title"].as_str(), article["text"].as_str()),
+            (Some(title.as_str()), Some(*text))
+        );
     }
 }
 
@@ -158,7 +161,7 @@ fn the_variants_of_the_papers_are_available() {
     let (dir, archive) = folder();
     let file = write(dir.path(), "a.html", &article());
     for name in ["exact-title", "concepts", "grams-2", "grams-3", "grams-4", "grams-then-concepts"] {
-        let object = perennial(
+        let article = perennial(
             &archive,
             [
                 "lab",
@@ -176,7 +179,7 @@ fn the_variants_of_the_papers_are_available() {
         )
         .ok()
         .json();
-        assert!(object["text"].as_str().unwrap().contains(TEXTS[1]), "{name}: {object}");
+        assert!(article["text"].as_str().unwrap().contains(TEXTS[1]), "{name}: {article}");
     }
     assert_eq!(perennial(&archive, ["lab", "extract", "--html", &file, "--algorithm", "magic"]).code, 2);
 }
@@ -225,7 +228,7 @@ fn an_archived_page_is_extracted_with_its_sites_template() {
         TEXTS.join("\n\n"),
         "of the site, if not of the folder"
     );
-    assert!(text_with(6, "city.example").contains("Support your town"), "another site tells nothing");
+    assert!(text_with(6, "city.example").contains("Support your town"), "a different site is ignored");
     assert!(text_with(3, "town.example/news").contains("Support your town"), "three are too few");
 }
 
@@ -249,7 +252,7 @@ fn an_archived_page_is_extracted_at_its_time() {
     assert!(shown.contains("title:\n  Bridge to\n  [-fall-]\n  {+be rebuilt+}\n"), "{shown}");
     assert_eq!(at("20260102")["title"], "Bridge to fall");
     assert_eq!(at("")["title"], "Bridge to be rebuilt");
-    assert_eq!(at("")["links"][0]["address"], "http://town.example/news/plan.html");
+    assert_eq!(at("")["links"][0]["url"], "http://town.example/news/plan.html");
 }
 
 #[test]

@@ -95,9 +95,9 @@ fn open(archive: &Path) -> Connection {
     Connection::open_with_flags(archive.join("state.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
 }
 
-fn lines(state: &Connection, questions: &[&str]) -> Vec<String> {
+fn lines(state: &Connection, statements: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
-    for sql in questions {
+    for sql in statements {
         let mut statement = state.prepare(sql).unwrap();
         let n_columns = statement.column_count();
         let mut rows = statement.query([]).unwrap();

@@ -232,7 +232,7 @@ fn polls_are_bounded_by_a_budget_of_their_own() {
     assert!(n_seen <= N_HELD * n_polls as i64, "k items and p polls hold at most k p: {n_seen}");
     assert!(
         feeds[0]["reads_without_overlap"].as_i64().unwrap() > 0,
-        "16 a day against 10 held: items were lost, and it is said"
+        "16 a day against 10 held: items were lost, and the report contains it"
     );
 }
 
@@ -272,9 +272,9 @@ fn a_list_of_subscriptions_is_followed_with_its_folders_as_tags() {
     assert_eq!((web.n_requests("/feed.xml"), web.n_requests("/")), (1, 0), "nothing but feeds is fetched");
     let statistics = archive.json(&["lab", "feeds"]);
     assert_eq!((&statistics["n_active"], &statistics["tags"]["News"]["n_feeds"]), (&1.into(), &1.into()));
-    let addresses = archive.root.join("list.txt");
-    std::fs::write(&addresses, "# more\nhttps://b.example/\n").unwrap();
-    archive.ok(&["add", "--from", addresses.to_str().unwrap(), "--tag", "later"]);
+    let url_list = archive.root.join("list.txt");
+    std::fs::write(&url_list, "# more\nhttps://b.example/\n").unwrap();
+    archive.ok(&["add", "--from", url_list.to_str().unwrap(), "--tag", "later"]);
     let sites = archive.json(&["list"]);
     assert_eq!((sites.as_array().unwrap().len(), &sites[1]["tags"][0]), (2, &"later".into()));
 }

@@ -69,12 +69,14 @@ fn facts_since(number: u32, root: &Path) -> Facts {
     let mut facts = Facts::of(root);
     facts.frontier.extend(facts.urls.iter().filter(|url| url.starts_with(HOME)).cloned());
     // WARC files of that time do not record which URLs a crawl visited as pages. Only the state did.
-    let is_told = |line: &String| {
+    let is_kept = |line: &String| {
         let is_page = ["'page' ", "'lesson' ", "'known' "].iter().any(|word| line.starts_with(word));
-        let was_told = ["moved", "notes.pdf", "style.css", "sitemap.xml"];
-        !(number >= 3 && is_page && was_told.iter().any(|path| line.contains(&format!("'{HOME}{path}'"))))
+        let rewritten_later = ["moved", "notes.pdf", "style.css", "sitemap.xml"];
+        !(number >= 3
+            && is_page
+            && rewritten_later.iter().any(|path| line.contains(&format!("'{HOME}{path}'"))))
     };
-    facts.lines.retain(is_told);
+    facts.lines.retain(is_kept);
     // Earlier versions observed pages differently, so trees and importance differ.
     if number < SCHEMA_VERSION {
         facts.lines.retain(|line| !line.starts_with("'tree' "));

@@ -119,9 +119,9 @@ fn a_claimed_digest_makes_no_revisit_of_another_page() {
         assert_eq!(found["n_mismatching"], 1, "{found}");
         let defects = found["defects"].as_array().unwrap();
         assert!(defects.iter().all(|defect| defect["kind"] == "digest"), "{found}");
-        assert_eq!(archive.json(&["status"])["set_aside"]["n_mismatching"], 1);
+        assert_eq!(archive.json(&["status"])["quarantine"]["n_mismatching"], 1);
         archive.ended(&["verify", "--rebuild"], 4);
-        assert_eq!(archive.json(&["status"])["set_aside"]["n_mismatching"], 1);
+        assert_eq!(archive.json(&["status"])["quarantine"]["n_mismatching"], 1);
         assert_eq!(count(&archive, "SELECT count(*) FROM captures WHERE kind = 1 AND status = 200"), 0);
     }
 }
@@ -222,12 +222,12 @@ fn an_unreadable_capture_that_waits_does_not_stop_a_crawl() {
     bytes[first.len() / 2 + 1] ^= 0x55;
     std::fs::write(&inside, bytes).unwrap();
     crawl_once(&archive, &one_page()).ok();
-    let aside = &archive.json(&["status"])["set_aside"];
-    assert_eq!(aside["n_unread"], 1, "{aside}");
-    assert_eq!(count(&archive, "SELECT count(*) FROM lessons"), 3, "every look has its lesson");
+    let quarantine = &archive.json(&["status"])["quarantine"];
+    assert_eq!(quarantine["n_unread"], 1, "{quarantine}");
+    assert_eq!(count(&archive, "SELECT count(*) FROM lessons"), 3, "every observation has its analysis");
     let found = verified(&archive, 4);
     assert!(found["defects"].as_array().unwrap().iter().any(|defect| defect["kind"] == "damage"), "{found}");
-    assert_eq!(found["set_aside"][0]["kind"], "analysis", "it is named: {found}");
+    assert_eq!(found["quarantined"][0]["kind"], "analysis", "it is named: {found}");
 }
 
 /// A skippable frame that contains a dictionary, and frames that need it.
@@ -308,7 +308,7 @@ fn an_endless_chain_of_companions_is_cut() {
 }
 
 #[test]
-fn an_address_without_measure_is_set_aside_and_stops_nothing() {
+fn an_oversized_url_is_quarantined_and_stops_nothing() {
     let archive = Archive::new();
     let long = format!("http://long.example/{}", "a".repeat(600_000));
     let bytes = [
@@ -324,9 +324,9 @@ fn an_address_without_measure_is_set_aside_and_stops_nothing() {
     for repair in ["", "--repair", "--rebuild"] {
         let args = ["verify", "--json", repair];
         let found = perennial(&archive.root, args.iter().filter(|arg| !arg.is_empty())).ok().json();
-        assert_eq!(found["n_set_aside"], 2, "{found}");
-        assert!(found["set_aside"][0]["what"].as_str().unwrap().len() < 1_000);
-        assert_eq!(archive.json(&["status"])["set_aside"]["n_records"], 2, "{repair}");
+        assert_eq!(found["n_quarantined"], 2, "{found}");
+        assert!(found["quarantined"][0]["what"].as_str().unwrap().len() < 1_000);
+        assert_eq!(archive.json(&["status"])["quarantine"]["n_records"], 2, "{repair}");
     }
     let later = response("http://later.example/", "2024-01-01T00:00:00Z", "", PAGE);
     assert_eq!(total(&import(&archive, &file(&archive, "later.warc", &later)), "n_captures"), 1);
@@ -426,7 +426,7 @@ fn untrusted_text_never_commands_the_terminal() {
 }
 
 /// Removes what the schemas since 7 added, and adds what schema 6 assumed. Analysed captures become due again.
-fn age(archive: &Archive, believed: &str) {
+fn age(archive: &Archive, trusted: &str) {
     let sql = "
         CREATE TABLE old (id INTEGER PRIMARY KEY, page INTEGER NOT NULL, digest TEXT NOT NULL, first_time INTEGER NOT NULL,
             last_time INTEGER NOT NULL, n_captures INTEGER NOT NULL, origin INTEGER, UNIQUE (page, digest));
@@ -445,7 +445,7 @@ fn age(archive: &Archive, believed: &str) {
         CREATE TABLE trees (page INTEGER NOT NULL, time INTEGER NOT NULL, vixml BLOB NOT NULL, PRIMARY KEY (page, time));
         ALTER TABLE lessons ADD COLUMN delta BLOB; ALTER TABLE lessons DROP COLUMN noise;
         PRAGMA user_version = 6";
-    state(archive).execute_batch(&format!("{believed};{sql}")).unwrap();
+    state(archive).execute_batch(&format!("{trusted};{sql}")).unwrap();
 }
 
 #[test]
@@ -478,7 +478,11 @@ fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
         brought_over.stderr
     );
     let info = archive.json(&["status"]);
-    assert_eq!((&info["n_unfounded"], &info["set_aside"]["n_mismatching"]), (&1.into(), &1.into()), "{info}");
+    assert_eq!(
+        (&info["n_unfounded"], &info["quarantine"]["n_mismatching"]),
+        (&1.into(), &1.into()),
+        "{info}"
+    );
     assert!(
         perennial(&archive.root, ["lab", "segment", "http://true.example/@"]).code != 0,
         "the forgery is not shown"
@@ -492,7 +496,7 @@ fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
 }
 
 #[test]
-fn an_address_without_measure_of_an_earlier_version_is_set_aside() {
+fn an_oversized_url_of_an_earlier_version_is_quarantined() {
     let archive = Archive::new();
     let long = format!("http://long.example/{}", "a".repeat(600_000));
     let pages = [
@@ -508,7 +512,7 @@ fn an_address_without_measure_of_an_earlier_version_is_set_aside() {
     age(&archive, &taken);
     std::fs::write(archive.root.join("index/000000000001-000000000001.cdxj"), "x".repeat(2 << 20)).unwrap();
     crawl_once(&archive, &one_page()).ok();
-    assert_eq!(archive.json(&["status"])["set_aside"]["n_records"], 1);
+    assert_eq!(archive.json(&["status"])["quarantine"]["n_records"], 1);
     let longest = "SELECT max(length(p.url)) FROM captures c JOIN pages p ON p.id = c.page";
     assert!(count(&archive, longest) < 1_000);
     archive.ok(&["verify", "--repair"]);

@@ -125,7 +125,7 @@ fn peak_memory(pid: u32) -> Option<u64> {
 }
 
 /// The archived document of a page after its scripts ran.
-fn drawn(archive: &Archive, web: &Web) -> String {
+fn rendered(archive: &Archive, web: &Web) -> String {
     let file = archive.root.join("drawn.warc");
     archive.ok(&["export", "--format", "warc", "-o", file.to_str().unwrap(), "--force"]);
     let bytes = std::fs::read(&file).unwrap();
@@ -145,7 +145,7 @@ fn no_way_out_reaches_a_forbidden_listener_in_a_crawl() {
     let web = site(&forbidden);
     let archive = Archive::new();
     let (said, _) = crawl(&archive, &web);
-    assert!(drawn(&archive, &web).contains(&format!("tried {N_WAYS} ways out")), "{said}");
+    assert!(rendered(&archive, &web).contains(&format!("tried {N_WAYS} ways out")), "{said}");
     assert!(web.n_requests("/tried") >= 1, "the page had time for all of them: {said}");
     assert_eq!(forbidden.n_connections(), 0);
 }
@@ -205,7 +205,7 @@ fn slow_subresources_do_not_hold_a_visit_beyond_its_deadline() {
     // Each subresource takes a second, and they are fetched one after the other. A dozen fits.
     let n_fetched = web.requests().iter().filter(|request| request.path.starts_with("/slow/")).count();
     assert!((1..=20).contains(&n_fetched), "{n_fetched} of {N_PARTS} slow parts were fetched in 12 s");
-    assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
+    assert!(rendered(&archive, &web).contains("drawn"), "the page is taken as it is");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_missing_subresource_does_not_hold_a_visit() {
     archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 12.0\nhead_timeout_secs = 3600.0\n");
     crawl(&archive, &web);
     assert_eq!((web.n_requests("/never"), web.n_requests("/later")), (1, 0));
-    assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
+    assert!(rendered(&archive, &web).contains("drawn"), "the page is taken as it is");
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn a_host_with_a_long_retry_after_does_not_hold_its_pages() {
     let archive = following(&web, "");
     let summary = once(&archive, &["--allow-private"]);
     assert_eq!(summary["n_analysed"].as_u64(), Some(2), "{summary}");
-    assert_eq!(away.requests().len(), 1, "it is asked once and left in peace");
+    assert_eq!(away.requests().len(), 1, "it is requested once only");
 }
 
 #[test]
@@ -344,7 +344,11 @@ fn a_private_host_is_contacted_only_if_the_user_named_it() {
     });
     let archive = following(&web, "");
     once(&archive, &[]);
-    assert_eq!((web.n_requests("/away"), secret.requests().len()), (1, 0), "another port is another service");
+    assert_eq!(
+        (web.n_requests("/away"), secret.requests().len()),
+        (1, 0),
+        "a different port is a different service"
+    );
     assert_eq!(line_of(&archive, &to)["error"], "guarded");
     // `diff` does not follow redirects of untrusted pages or load their private subresources either.
     let page = archive.root.join("page.html");
@@ -413,7 +417,7 @@ fn crawl_beside(n_hostile: usize, n_bytes: usize, time_limit: &str) -> (usize, u
         child.try_wait().unwrap()
     });
     assert_eq!(ended.expect("it hangs").code(), Some(15));
-    assert!(hostile.iter().all(|web| web.n_requests("/") == 1), "all of them were asked");
+    assert!(hostile.iter().all(|web| web.n_requests("/") == 1), "all of them were requested");
     (honest.iter().map(|web| web.requests().len()).sum(), peak)
 }
 

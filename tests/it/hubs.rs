@@ -125,8 +125,8 @@ fn hub_subscriptions_accept_signed_notifications_only() {
     );
     // The crawler handles messages in order, so it would have polled the feed before this visit.
     archive.ok(&["visit", &web.url("/")]);
-    wait_until("the visit that was asked for", || web.n_requests("/") == 2);
-    assert_eq!(web.n_requests("/feed.xml"), 1, "what is not signed is not believed");
+    wait_until("the requested visit", || web.n_requests("/") == 2);
+    assert_eq!(web.n_requests("/feed.xml"), 1, "unsigned messages are ignored");
     let chunked = |body: &str| {
         let signature = signature(form["hub.secret"].as_bytes(), b"news");
         let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nX-Hub-Signature: sha256={signature}\r\n");
@@ -238,7 +238,7 @@ fn news_sitemaps_are_polled_and_page_sitemaps_reveal_edits() {
 const N_STORIES: usize = 14;
 
 /// A front page whose fourth headline changes on the second day, and stories that never change.
-fn front_page(request: &WebRequest) -> Reply {
+fn home_page(request: &WebRequest) -> Reply {
     let story = |n: usize| {
         let title = match n {
             3 if request.field("perennial-time").is_some_and(|time| time >= "2026-01-02T12") => {
@@ -262,7 +262,7 @@ fn front_page(request: &WebRequest) -> Reply {
 
 #[test]
 fn a_changed_headline_triggers_a_visit_of_its_story() {
-    let web = Web::serve(front_page);
+    let web = Web::serve(home_page);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     let lapse = [
@@ -279,11 +279,14 @@ fn a_changed_headline_triggers_a_visit_of_its_story() {
     ];
     archive.ended(&[&lapse[..], &["--time-limit", "3d"]].concat(), 15);
     let log = archive.log();
-    let told: Vec<(&str, &str)> = log
+    let planned: Vec<(&str, &str)> = log
         .iter()
         .filter(|line| line["reason"].as_str().unwrap().contains("listing page announced"))
         .map(|line| (line["url"].as_str().unwrap(), line["reason"].as_str().unwrap()))
         .collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].0.ends_with("/story/3") && told[0].1.contains("takes back its plan"), "{told:?}");
+    assert_eq!(planned.len(), 1, "{planned:?}");
+    assert!(
+        planned[0].0.ends_with("/story/3") && planned[0].1.contains("takes back its plan"),
+        "{planned:?}"
+    );
 }

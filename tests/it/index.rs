@@ -77,7 +77,7 @@ fn a_crawl_is_found_by_the_index_while_it_goes_on() {
             assert!(runs_of(&archive).len() <= 2 + 8, "{:?}", runs_of(&archive));
         }
     }
-    assert!(!runs_of(&archive).is_empty(), "the index stood still");
+    assert!(!runs_of(&archive).is_empty(), "the index did not change");
     writer.close().unwrap();
     assert_found_once(&archive, N_CAPTURES);
     assert!(runs_of(&archive).len() <= 6, "{:?}", runs_of(&archive));

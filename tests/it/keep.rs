@@ -65,7 +65,7 @@ fn unimportant_versions_are_kept_as_what_changed() {
 }
 
 #[test]
-fn all_versions_are_whole_unless_asked_for() {
+fn all_versions_are_whole_by_default() {
     let (_web, archive) = crawled("all");
     assert_eq!(stored(&archive, "delta"), 0);
     assert!(stored(&archive, "response") >= 20);
@@ -85,7 +85,7 @@ fn an_import_learns_from_the_history_of_a_collection() {
     assert!(report["learned"]["n_changed"].as_u64().unwrap() >= 3, "{report}");
     let patterns = perennial(&archive, ["--json", "plan", "patterns"]).ok().json();
     let page = patterns.as_array().unwrap().iter().find(|page| page["url"] == web.url("/")).unwrap();
-    assert!(page["n_looks"].as_u64().unwrap() >= 20, "{page}");
+    assert!(page["n_observations"].as_u64().unwrap() >= 20, "{page}");
     assert_eq!(page["n_not_analysed"], 0);
     assert!(page["changes_per_day"].as_f64().unwrap() > 3.0, "{page}");
 }
@@ -154,7 +154,7 @@ fn a_delta_is_applied_only_to_the_version_that_it_was_made_from() {
     let of_another = rewritten(&archive, "of-another.warc", &|fields| {
         let is_delta = is_delta(fields);
         let base = fields.iter_mut().find(|(name, _)| name == BASE);
-        assert_eq!(base.is_some(), is_delta, "every delta says what it was made from");
+        assert_eq!(base.is_some(), is_delta, "every delta names its versions");
         base.into_iter().for_each(|(_, value)| *value = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".into());
         true
     });
@@ -298,7 +298,7 @@ fn a_304_of_a_left_out_version_is_known_after_a_rebuild() {
 }
 
 #[test]
-fn a_left_out_version_is_shown_by_its_blocks_and_the_user_is_told() {
+fn a_left_out_version_is_shown_by_its_blocks_with_a_note() {
     let web = with_validators(|n| n / 12);
     let archive = kept(&web, "40h");
     let log = archive.log();
@@ -321,6 +321,6 @@ fn a_left_out_version_is_shown_by_its_blocks_and_the_user_is_told() {
         assert!(diff.stderr.contains("was left out"), "{}", diff.stderr);
     }
     let page = format!("{}@{}", web.url("/"), time(&log[at]));
-    let drawn = perennial(archive.path(), ["lab", "segment", &page, "--format", "svg"]);
-    assert!(drawn.code != 0 && drawn.stderr.contains("--format vixml"), "{}", drawn.stderr);
+    let rendered = perennial(archive.path(), ["lab", "segment", &page, "--format", "svg"]);
+    assert!(rendered.code != 0 && rendered.stderr.contains("--format vixml"), "{}", rendered.stderr);
 }

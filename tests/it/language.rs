@@ -8,32 +8,118 @@ use std::path::{Path, PathBuf};
 
 use crate::sources::split_source;
 
-/// Words that no identifier contains, with what to write.
-const IN_IDENTIFIERS: [(&str, &str); 24] = [
-    ("lesson", "analysis"),
-    ("lessons", "analyses"),
-    ("telling", "report"),
-    ("teller", "reporter"),
-    ("bearings", "checkpoint"),
-    ("standing", "summary"),
-    ("standings", "summaries"),
-    ("posing", "sweep"),
-    ("heed", "watch"),
-    ("wishes", "requests"),
-    ("stray", "leaked request"),
-    ("scene", "replay context"),
-    ("requisite", "subresource"),
-    ("requisites", "subresources"),
-    ("twin", "alias"),
-    ("twins", "aliases"),
-    ("stranger", "untrusted"),
-    ("strangers", "untrusted"),
-    ("cure", "hint"),
-    ("cures", "hints"),
-    ("reckoned", "computed"),
-    ("amounts", "units"),
-    ("mend", "repair"),
-    ("doors", "limits"),
+/// A word that no identifier contains.
+struct OldWord {
+    word: &'static str,
+    /// What to write.
+    new: &'static str,
+    /// Identifiers and paths in which the word has its usual meaning. Paths contain a slash.
+    except: &'static [&'static str],
+}
+
+const fn old(word: &'static str, new: &'static str) -> OldWord {
+    OldWord { word, new, except: &[] }
+}
+
+const IN_IDENTIFIERS: &[OldWord] = &[
+    old("lesson", "analysis"),
+    old("lessons", "analyses"),
+    old("telling", "report"),
+    old("teller", "reporter"),
+    old("bearings", "checkpoint"),
+    old("standing", "summary"),
+    old("standings", "summaries"),
+    old("posing", "sweep"),
+    old("heed", "watch"),
+    old("wishes", "requests"),
+    old("stray", "leaked request"),
+    old("scene", "replay context"),
+    old("requisite", "subresource"),
+    old("requisites", "subresources"),
+    old("twin", "alias"),
+    old("twins", "aliases"),
+    old("stranger", "untrusted"),
+    old("strangers", "untrusted"),
+    old("cure", "hint"),
+    old("cures", "hints"),
+    old("reckoned", "computed"),
+    old("amounts", "units"),
+    old("mend", "repair"),
+    old("doors", "limits"),
+    old("told", "reported"),
+    old("untold", "unreported"),
+    old("asked", "requested"),
+    old("asking", "request"),
+    old("ask", "request"),
+    old("asks", "requests"),
+    old("question", "query"),
+    old("questions", "queries"),
+    old("believed", "estimated"),
+    old("drawn", "rendered"),
+    old("looked", "observed"),
+    old("chance", "probability, seed or p-value"),
+    old("chances", "probabilities"),
+    old("adopt", "backfill"),
+    old("adopted", "backfilled"),
+    OldWord { word: "look", new: "observation", except: &["LOOK_AHEAD", "look_up", "look_up_in_state"] },
+    OldWord {
+        word: "looks",
+        new: "observations",
+        except: &["looks_like_feed", "looks_like_html", "looks_like_page", "looks_like_warc"],
+    },
+    OldWord { word: "foreign", new: "untrusted, imported or unknown", except: &[] },
+    OldWord { word: "acts", new: "audit log", except: &[] },
+    // The element of HTML.
+    OldWord {
+        word: "aside",
+        new: "sidebar, quarantine or deferred",
+        except: &["crates/perennial-server/src/dashboard/overview.rs", "crates/perennial-lab/src/report.rs"],
+    },
+    // The process that has the lock of an archive.
+    OldWord { word: "holder", new: "payload capture", except: &["crates/perennial-archive/src/lock.rs"] },
+    // The first element of a queue.
+    OldWord { word: "front", new: "home or listing page", except: &["front", "pop_front", "push_front"] },
+    // Addresses of hosts and of mail.
+    OldWord {
+        word: "address",
+        new: "url",
+        except: &[
+            "crates/perennial/examples/",
+            "crates/perennial/src/cli/serve.rs",
+            "crates/perennial/src/demo/server.rs",
+            "crates/perennial-archive/src/exchange.rs",
+            "crates/perennial-archive/src/settings/notify.rs",
+            "crates/perennial-core/src/http/",
+            "crates/perennial-crawler/src/",
+            "crates/perennial-engine/src/notify/",
+            "crates/perennial-fetch/",
+            "crates/perennial-server/src/guard.rs",
+            "crates/perennial-server/src/lib.rs",
+            "crates/perennial-server/src/listen.rs",
+            "crates/perennial-warc/src/",
+            "tests/it/",
+        ],
+    },
+];
+
+/// Old words that are verbs in the long names of tests.
+const IN_SHORT_IDENTIFIERS: [(&str, &str); 3] =
+    [("stay", "presence"), ("stays", "presences"), ("stayed", "unchanged")];
+
+/// Names with more words are sentences.
+const MAX_WORDS_OF_NAME: usize = 4;
+
+/// Old words in parts of the tree where another meaning is impossible.
+const IN_PARTS: [(&str, &str, &str); 9] = [
+    ("object", "article", "crates/perennial-core/src/article/"),
+    ("object", "article", "crates/perennial-engine/src/feeds/"),
+    ("object", "article", "crates/perennial/src/cli/article/"),
+    ("objects", "articles", "crates/perennial-engine/src/feeds/"),
+    ("objects", "articles", "crates/perennial/src/cli/"),
+    ("torn", "incoherent", "crates/perennial-core/src/"),
+    ("torn", "incoherent", "crates/perennial-lab/src/"),
+    ("figures", "digits", "crates/perennial-core/src/"),
+    ("figures", "numbers", "crates/perennial-server/src/"),
 ];
 
 /// Words that no sentence of a comment, a help text or a document contains.
@@ -116,16 +202,34 @@ fn old_words_in(name: &str, source: &str) -> Vec<String> {
     let split = split_source(source);
     let mut found = Vec::new();
     for identifier in identifiers(&split.code) {
-        let words = words_in_identifier(identifier);
-        let is_old = |word: &str| words.iter().any(|one| one == word);
-        found.extend(
-            IN_IDENTIFIERS
-                .iter()
-                .filter(|(word, _)| is_old(word))
-                .map(|(_, new)| format!("{name}: {identifier} (write {new})")),
-        );
+        let new = replacements(name, identifier);
+        found.extend(new.iter().map(|new| format!("{name}: {identifier} (write {new})")));
     }
     found.extend(old_prose_in(name, &split.comments.join("\n")));
+    found
+}
+
+/// What to write instead of the old words of an identifier.
+fn replacements(file: &str, identifier: &str) -> Vec<&'static str> {
+    let words = words_in_identifier(identifier);
+    let contains = |old: &str| words.iter().any(|word| word == old);
+    let is_exempt = |exception: &&str| match exception.contains('/') {
+        true => file.starts_with(*exception),
+        false => *exception == identifier,
+    };
+    let mut found = Vec::new();
+    for old in IN_IDENTIFIERS.iter().filter(|old| contains(old.word)) {
+        if !old.except.iter().any(|exception| is_exempt(exception)) {
+            found.push(old.new);
+        }
+    }
+    if words.len() <= MAX_WORDS_OF_NAME {
+        found.extend(IN_SHORT_IDENTIFIERS.iter().filter(|(word, _)| contains(word)).map(|(_, new)| *new));
+    }
+    // `Object` is a value of JSON.
+    let parts = IN_PARTS.iter().filter(|_| identifier != "Object");
+    let in_part = parts.filter(|(word, _, part)| contains(word) && file.starts_with(part));
+    found.extend(in_part.map(|(_, new, _)| *new));
     found
 }
 
@@ -166,6 +270,12 @@ fn an_old_word_is_found_wherever_it_is_put_back() {
         "/// A stranger's page.\nstruct A;",
         "fn a() {} // reckoned again",
         "enum A { Requisite }",
+        "fn n_looks() {}",
+        "struct Told;",
+        "fn read_asked() {}",
+        "let stays = 1;",
+        "struct FrontPage { url: u8 }",
+        "fn f(address: &str) {}",
     ] {
         assert_eq!(old_words_in("a.rs", source).len(), 1, "{source}");
     }
@@ -174,8 +284,21 @@ fn an_old_word_is_found_wherever_it_is_put_back() {
         "/// The column `lessons`.\nstruct A;",
         "fn secure() {}",
         "fn recommend() {}",
+        "fn the_rest_of_a_page_stays() {}",
+        "fn look_up() { queue.pop_front() }",
     ] {
         assert_eq!(old_words_in("a.rs", source), Vec::<String>::new(), "{source}");
     }
+    for (file, source) in [
+        ("crates/perennial-core/src/article/mod.rs", "let object = 1;"),
+        ("crates/perennial-core/src/schedule/mod.rs", "let torn_pages = 1;"),
+    ] {
+        assert_eq!(old_words_in(file, source).len(), 1, "{file}");
+        assert_eq!(old_words_in("a.rs", source), Vec::<String>::new(), "{source}");
+    }
+    assert_eq!(
+        old_words_in("crates/perennial-fetch/src/guard.rs", "fn f(address: IpAddr) {}"),
+        Vec::<String>::new()
+    );
     assert_eq!(old_prose_in("a.md", "Pages are read anew.\nSee `anew`.").len(), 1);
 }

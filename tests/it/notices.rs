@@ -171,11 +171,11 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
         let is_alias =
             |at: usize| captures.iter().filter(|other| other.time == captures[at].time).count() > 1;
         for (at, capture) in captures.iter().enumerate().skip(1) {
-            let look = (url.clone(), capture.time.to_rfc3339());
+            let observation = (url.clone(), capture.time.to_rfc3339());
             if is_alias(at) || is_alias(at - 1) {
-                unclear.insert(look);
+                unclear.insert(observation);
             } else if has(at) && !has(at - 1) {
-                found.insert(look);
+                found.insert(observation);
             }
         }
     }
@@ -224,7 +224,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    assert!(post.at("/all").len() > 5, "crawls told of {} changes only", post.at("/all").len());
+    assert!(post.at("/all").len() > 5, "crawls reported only {} changes", post.at("/all").len());
     archive.ok(&["analyse"]);
     let mut n_rounds = 0;
     while !archive.run(&["notify", "send"]).status.success() {
@@ -235,28 +235,28 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     assert!(listed.len() > 30, "{} changes only", listed.len());
     assert_order(&all);
     assert_order(&post.at("/amber"));
-    let told: HashSet<(String, String)> = all.iter().map(key).collect();
+    let reported: HashSet<(String, String)> = all.iter().map(key).collect();
     let wanted: HashSet<(String, String)> = listed.into_iter().collect();
-    assert_eq!(told, wanted, "told {} and listed {}", told.len(), wanted.len());
+    assert_eq!(reported, wanted, "reported {} and listed {}", reported.len(), wanted.len());
     let kinds: HashSet<&str> = all.iter().map(|notice| notice["kind"].as_str().unwrap()).collect();
     assert!(kinds.is_superset(&HashSet::from(["edited", "vanished", "returned"])), "{kinds:?}");
     let amber: HashSet<(String, String)> = post.at("/amber").iter().map(key).collect();
     let [expected, unclear] = appeared(&archive, "amber");
     let wrong: Vec<_> =
-        amber.symmetric_difference(&expected).filter(|look| !unclear.contains(look)).collect();
+        amber.symmetric_difference(&expected).filter(|observation| !unclear.contains(observation)).collect();
     assert!(
         wrong.is_empty() && expected.len() > 10,
-        "told {} and not {}: {wrong:?}",
+        "reported {} and not {}: {wrong:?}",
         amber.len(),
         expected.len()
     );
     let ids: HashSet<&str> = all.iter().map(|notice| notice["id"].as_str().unwrap()).collect();
-    assert_eq!(ids.len(), told.len(), "what is sent again has the same number");
+    assert_eq!(ids.len(), reported.len(), "what is sent again has the same number");
     println!(
         "{} notices of {} changes, {} of them again, {n_rounds} rounds",
         all.len(),
-        told.len(),
-        all.len() - told.len()
+        reported.len(),
+        all.len() - reported.len()
     );
     archive.verify();
 }
@@ -369,8 +369,8 @@ fn a_test_notice_reaches_every_kind_of_receiver() {
     assert!(only("/s")["text"].as_str().unwrap().starts_with("edited: Test: notices of this rule"));
     assert_eq!(only("/")["topic"], "topic");
     assert_eq!((only("/a")["type"].as_str(), only("/a")["format"].as_str()), (Some("info"), Some("text")));
-    let told: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
-    assert_eq!(told["rule"], "c");
+    let reported: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
+    assert_eq!(reported["rule"], "c");
     let mail = mails.recv_timeout(Duration::from_secs(20)).unwrap();
     let at = |wanted: &str| {
         mail.iter().position(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{wanted}: {mail:?}"))
@@ -500,11 +500,11 @@ fn watch_reports_changes_of_the_selected_part_only() {
         (Some(false), 1)
     );
     archive.lapse("1h", "8h");
-    let told = post.at("/lamps");
+    let reported = post.at("/lamps");
     let lines: Vec<String> =
-        told.iter().map(|notice| notice["changes"][0]["after"].as_str().unwrap().to_owned()).collect();
+        reported.iter().map(|notice| notice["changes"][0]["after"].as_str().unwrap().to_owned()).collect();
     assert_eq!(lines, ["The lamp costs eight crowns.", "The lamp costs seven crowns."]);
-    assert_eq!(told[0]["n_changes"], 1);
+    assert_eq!(reported[0]["n_changes"], 1);
     let rows = archive.json(&["notify", "list"]);
     assert_eq!((rows[0]["n_sent"].as_u64(), rows[0]["n_waiting"].as_u64()), (Some(2), Some(0)));
 
@@ -559,14 +559,18 @@ fn pinning_and_ignoring_report_their_effect() {
     let changes = archive.json(&["changes"]);
     let n_edits = changes.as_array().unwrap().iter().filter(|change| change["noise"] == false).count();
     let site = web.address.to_string();
-    let told =
+    let reported =
         archive.json(&["part", "pin", &site, "--selector", "#price", "--importance", "0.6", "--dry-run"]);
     assert_eq!(
-        (told["n_changes"].as_u64(), told["n_touching"].as_u64()),
+        (reported["n_changes"].as_u64(), reported["n_touching"].as_u64()),
         (Some(n_edits as u64), Some(2)),
-        "{told}"
+        "{reported}"
     );
-    assert_eq!((told["n_inside"].as_u64(), told["is_written"].as_bool()), (Some(0), Some(false)), "{told}");
+    assert_eq!(
+        (reported["n_inside"].as_u64(), reported["is_written"].as_bool()),
+        (Some(0), Some(false)),
+        "{reported}"
+    );
     assert_eq!(archive.json(&["list"])[0]["pin"].as_array().unwrap().len(), 0);
     let whole = archive.json(&["part", "ignore", &web.url("/lamps"), "--selector", "body", "--dry-run"]);
     assert_eq!(

@@ -216,7 +216,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
             analyses.entry((*page, *second)).or_insert(*seen);
         }
     }
-    let mut looks = Vec::new();
+    let mut observations = Vec::new();
     for page in 1..=N_PAGES {
         let mut of_page: Vec<&Row> = rows.iter().filter(|row| row.0 == page && row.1 < until).collect();
         of_page.retain(|row| matches!(row.2, Some(0..4)));
@@ -231,7 +231,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
                 kind_of(answer),
                 &identity,
             );
-            looks.push(Observation {
+            observations.push(Observation {
                 page: PageId(page),
                 site: SiteId(1 + page % 2),
                 time: Timestamp::from_secs(*second),
@@ -242,33 +242,33 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
             before = Some(identity);
         }
     }
-    looks
+    observations
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
     #[test]
-    fn looks_are_what_the_rule_says_however_they_are_read(rows in captures(), until in 0i64..45) {
+    fn observations_follow_the_rule_however_they_are_read(rows in captures(), until in 0i64..45) {
         let (_dir, store, rows) = state_of(&rows);
         let read = |selection, order| {
-            let mut looks = Vec::new();
-            store.observations(selection, order, Timestamp::from_secs(until), |look| {
-                looks.push(look);
+            let mut observations = Vec::new();
+            store.observations(selection, order, Timestamp::from_secs(until), |observation| {
+                observations.push(observation);
                 Ok(())
             }).unwrap();
-            looks
+            observations
         };
         let plain = plainly(&rows, until);
-        let only = |keep: &dyn Fn(&Observation) -> bool| plain.iter().filter(|look| keep(look)).cloned().collect::<Vec<_>>();
+        let only = |keep: &dyn Fn(&Observation) -> bool| plain.iter().filter(|observation| keep(observation)).cloned().collect::<Vec<_>>();
         prop_assert_eq!(read(ObservationSelection::Pages, ObservationOrder::ByPage), plain.clone());
-        prop_assert_eq!(read(ObservationSelection::Of("a.example"), ObservationOrder::ByPage), only(&|look| look.site == SiteId(1)));
-        prop_assert_eq!(read(ObservationSelection::Of("http://a.example/4"), ObservationOrder::ByPage), only(&|look| look.page == PageId(4)));
-        let by_time = |mut looks: Vec<Observation>| {
-            looks.sort_by_key(|look| (look.time, look.page));
-            looks
+        prop_assert_eq!(read(ObservationSelection::Of("a.example"), ObservationOrder::ByPage), only(&|observation| observation.site == SiteId(1)));
+        prop_assert_eq!(read(ObservationSelection::Of("http://a.example/4"), ObservationOrder::ByPage), only(&|observation| observation.page == PageId(4)));
+        let by_time = |mut observations: Vec<Observation>| {
+            observations.sort_by_key(|observation| (observation.time, observation.page));
+            observations
         };
         prop_assert_eq!(read(ObservationSelection::Pages, ObservationOrder::ByTime), by_time(plain.clone()));
-        prop_assert_eq!(read(ObservationSelection::Of("a.example"), ObservationOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
+        prop_assert_eq!(read(ObservationSelection::Of("a.example"), ObservationOrder::ByTime), by_time(only(&|observation| observation.site == SiteId(1))));
     }
 }
 

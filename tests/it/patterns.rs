@@ -11,14 +11,14 @@ use crate::program::{folder, html, perennial};
 const HOME: &str = "http://shop.example:8080/";
 
 /// Ten days of captures every three hours. The home page changes at noon, the other page never.
-fn looked_at() -> (TempDir, std::path::PathBuf) {
+fn archive_with_pattern() -> (TempDir, std::path::PathBuf) {
     let (dir, archive) = folder();
     let mut ids = RecordIds::new(11);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
     let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
-    for look in 0..80i64 {
-        let at = start + Span::from_hours(3 * look);
-        let noons = (3 * look + 12) / 24;
+    for visit in 0..80i64 {
+        let at = start + Span::from_hours(3 * visit);
+        let noons = (3 * visit + 12) / 24;
         for (url, title) in
             [(HOME.to_owned(), format!("edition {noons}")), (format!("{HOME}about"), "about".to_owned())]
         {
@@ -31,7 +31,7 @@ fn looked_at() -> (TempDir, std::path::PathBuf) {
                 .unwrap();
         }
     }
-    let file = dir.path().join("looks.warc.gz");
+    let file = dir.path().join("visits.warc.gz");
     std::fs::write(&file, out.into_inner()).unwrap();
     perennial(&archive, ["init"]).ok();
     perennial(&archive, ["import", file.to_str().unwrap()]).ok();
@@ -46,7 +46,7 @@ fn append_settings(archive: &Path, text: &str) {
 
 #[test]
 fn patterns_show_when_a_page_changes() {
-    let (_dir, archive) = looked_at();
+    let (_dir, archive) = archive_with_pattern();
     // The host has a port. It is found without the port, too.
     for only in ["shop.example:8080", "shop.example", HOME] {
         let pages = perennial(&archive, ["plan", "patterns", only, "--json"]).ok().json();
@@ -66,7 +66,7 @@ fn patterns_show_when_a_page_changes() {
 
 #[test]
 fn unknown_names_are_answered_with_known_ones() {
-    let (_dir, archive) = looked_at();
+    let (_dir, archive) = archive_with_pattern();
     for command in ["patterns", "quality"] {
         let run = perennial(&archive, ["plan", command, "nowhere.example"]);
         assert_ne!(run.code, 0);
@@ -80,7 +80,7 @@ fn unknown_names_are_answered_with_known_ones() {
 
 #[test]
 fn the_plan_ranks_with_reasons() {
-    let (_dir, archive) = looked_at();
+    let (_dir, archive) = archive_with_pattern();
     let at = ["plan", "next", "--at", "2024-03-14T09:00:00Z"];
     let ranked = perennial(&archive, at.iter().chain(&["--json"])).ok().json();
     let entries = ranked.as_array().unwrap();
@@ -98,7 +98,7 @@ fn the_plan_ranks_with_reasons() {
 
 #[test]
 fn half_and_twice_the_budget_are_compared() {
-    let (_dir, archive) = looked_at();
+    let (_dir, archive) = archive_with_pattern();
     let args = ["plan", "next", "--at", "2024-03-14T09:00:00Z", "--budget", "1", "--what-if", "--json"];
     let report = perennial(&archive, args).ok().json();
     let lines = report.as_array().unwrap();
@@ -123,7 +123,7 @@ fn half_and_twice_the_budget_are_compared() {
 
 #[test]
 fn times_are_instants_or_durations_everywhere() {
-    let (_dir, archive) = looked_at();
+    let (_dir, archive) = archive_with_pattern();
     for args in [&["changes", "--since"][..], &["plan", "quality", "--at"], &["plan", "next", "--at"]] {
         perennial(&archive, [args, &["2d", "--json"]].concat()).ok();
         let run = perennial(&archive, [args, &["soon"]].concat());
@@ -138,7 +138,7 @@ fn times_are_instants_or_durations_everywhere() {
 
 #[test]
 fn quality_is_reported_as_an_estimate_with_bounds() {
-    let (_dir, archive) = looked_at();
+    let (_dir, archive) = archive_with_pattern();
     let quality = perennial(&archive, ["plan", "quality", "shop.example", "--json"]).ok().json();
     assert_eq!(quality["is_estimate"], true);
     let site = &quality["sites"][0];

@@ -1,6 +1,6 @@
 //! The simulator, the plan and the crawl use one scheduler: they make the same visits, page by page and hour by hour.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use perennial_archive::Archive as Opened;
 use perennial_core::page::change_status::ChangeStatus;
@@ -84,7 +84,7 @@ fn are_simulated(goal: &str, budget: Budget) {
     let mut scheduler = learn::scheduler(&store, &followed, config, 0, start).unwrap();
     scheduler.set_spent(n_first as u64, start);
     let url_of = |page: PageId| store.page_url(page).unwrap();
-    let mut n_looks: HashMap<String, u64> = HashMap::new();
+    let mut n_visits: HashMap<String, u64> = HashMap::new();
     let mut simulated: Vec<(String, String)> = Vec::new();
     // The first visits have used up an hourly budget. A daily budget has some left.
     let begin = if budget.period == Span::from_hours(1) { start + budget.period } else { start };
@@ -92,10 +92,11 @@ fn are_simulated(goal: &str, budget: Budget) {
     let visit = |page: PageId, now: Timestamp| {
         let url = url_of(page);
         simulated.push((url.clone(), now.to_rfc3339()[.."2026-01-01T00".len()].to_owned()));
-        let looks = n_looks.entry(url.clone()).or_insert(1);
-        *looks += 1;
+        let n_visits_of_page = n_visits.entry(url.clone()).or_insert(1);
+        *n_visits_of_page += 1;
         let number = url.rsplit_once("/p").and_then(|(_, number)| number.parse::<u64>().ok());
-        let is_changed = number.is_some_and(|page| (*looks - 1) / (page + 1) != (*looks - 2) / (page + 1));
+        let is_changed = number
+            .is_some_and(|page| (*n_visits_of_page - 1) / (page + 1) != (*n_visits_of_page - 2) / (page + 1));
         VisitOutcome::from(if is_changed { ChangeStatus::unknown() } else { ChangeStatus::Unchanged })
     };
     drive(&mut scheduler, begin, end, |_, _| {}, visit);
@@ -148,6 +149,26 @@ fn goals_are_settings_of_all_sites_and_of_one() {
     );
     archive.append_settings("\n[crawl]\ngoal = \"everything\"\n");
     let refused = archive.run(&["list"]);
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && told.contains("every-page") && told.contains("line"), "{told}");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && message.contains("every-page") && message.contains("line"),
+        "{message}"
+    );
+}
+
+/// A new archive knows one page of a site, and begins in the middle of an hour. A minute has room for 41 pages that are
+/// a second apart.
+#[test]
+fn a_new_site_is_captured_whole_in_its_first_minute() {
+    let web = serve(40, |_, _| 1);
+    for budget in ["100/1h", "2400/1d"] {
+        let archive = Archive::new();
+        archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+        let run =
+            ["run", "--no-serve", "--no-analysis", "--time-lapse", "max", "--start", "2026-01-01T11:31:00Z"];
+        archive
+            .ended(&[&run[..], &["--delay", "1s", "--budget", budget, "--time-limit", "60s"]].concat(), 15);
+        let seen: HashSet<String> = visits(&archive, 0).into_iter().map(|(url, _)| url).collect();
+        assert_eq!(seen.len(), 41, "{budget}: {seen:?}");
+    }
 }

@@ -85,7 +85,7 @@ fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) 
             for (number, loss) in losses(at, cut == ops.len()).into_iter().enumerate() {
                 let state = disk.after(loss, &mut Rng::from_parts(&[cut as u64, number as u64]));
                 // The same state is a different case if more captures were reported as committed.
-                let owed = (cut == ops.len(), scenario.told_before(cut).count());
+                let owed = (cut == ops.len(), scenario.reported_before(cut).count());
                 if !seen.lock().unwrap().insert((digest_of(&state), owed)) {
                     continue;
                 }
@@ -140,8 +140,8 @@ fn check(scenario: &Scenario, state: &Tree, cut: usize, loss: Loss, redo: bool) 
     let root = dir.path().join("archive");
     if !is_archive(&root) {
         let is_done = cut == scenario.recording.ops.len();
-        let is_told = !scenario.before.is_empty() || is_done;
-        return if is_told { Err("the archive is gone".to_string()) } else { Ok(()) };
+        let is_reported = !scenario.before.is_empty() || is_done;
+        return if is_reported { Err("the archive is gone".to_string()) } else { Ok(()) };
     }
     let words = |error: anyhow::Error| format!("{error:#}");
     let archive = Archive::open(&root).map_err(words)?;
@@ -201,7 +201,7 @@ fn check_captures(scenario: &Scenario, found: &Captures, cut: usize) -> Result<(
     for (url, _, _, digest) in found.keys().filter(|key| !scenario.before.contains_key(*key)) {
         *news.entry((url, digest)).or_default() += 1;
     }
-    for (url, digest) in scenario.told_before(cut) {
+    for (url, digest) in scenario.reported_before(cut) {
         match news.get_mut(&(url, digest)) {
             Some(n) if *n > 0 => *n -= 1,
             _ => return Err(format!("lost although crawl.log had it: {url} {digest}")),

@@ -76,7 +76,7 @@ impl Reader {
         Reader { program: copy, is_root }
     }
 
-    fn ask(&self, archive: &Path, args: &[&str]) -> Output {
+    fn run(&self, archive: &Path, args: &[&str]) -> Output {
         let mut command = Command::new(&self.program);
         command.arg("--archive").arg(archive).args(args);
         if self.is_root {
@@ -87,7 +87,7 @@ impl Reader {
 }
 
 /// Every query of the program; `home` is a page, `time` one of its captures.
-fn questions(home: &str, time: &str, out: &str) -> Vec<Vec<String>> {
+fn commands(home: &str, time: &str, out: &str) -> Vec<Vec<String>> {
     let before = format!("{home}@{time}");
     let after = format!("{home}@");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
@@ -111,9 +111,9 @@ fn questions(home: &str, time: &str, out: &str) -> Vec<Vec<String>> {
 pub(crate) fn answers(reader: &Reader, archive: &Path, home: &str, time: &str) -> Vec<String> {
     let out = tempfile::tempdir().unwrap();
     fs::set_permissions(out.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let ask = |question: Vec<String>| {
-        let args: Vec<&str> = question.iter().map(String::as_str).collect();
-        let output = reader.ask(archive, &args);
+    let run = |command: Vec<String>| {
+        let args: Vec<&str> = command.iter().map(String::as_str).collect();
+        let output = reader.run(archive, &args);
         let (said, news) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{args:?}: {said}{news}");
         // Paths of the archive and of the exports, and the length of identifiers.
@@ -122,7 +122,7 @@ pub(crate) fn answers(reader: &Reader, archive: &Path, home: &str, time: &str) -
             .replace(&*out.path().to_string_lossy(), "OUT");
         said.split(", ").filter(|word| !word.contains("kB")).collect::<Vec<_>>().join(", ")
     };
-    questions(home, time, &out.path().to_string_lossy()).into_iter().map(ask).collect()
+    commands(home, time, &out.path().to_string_lossy()).into_iter().map(run).collect()
 }
 
 const HOME: &str = "http://a.example/";
@@ -164,8 +164,8 @@ fn all_queries_work_on_a_read_only_disk() {
     assert!(fs::metadata(root.join("state.db-wal")).unwrap().len() > 0);
     set_mode(&root, 0o755, 0o644);
     let expected = {
-        let ask = Reader { program: env!("CARGO_BIN_EXE_perennial").into(), is_root: false };
-        answers(&ask, &root, HOME, TIME)
+        let run = Reader { program: env!("CARGO_BIN_EXE_perennial").into(), is_root: false };
+        answers(&run, &root, HOME, TIME)
     };
     assert!(expected[0].contains("\"n_captures\": 7"), "{}", expected[0]);
     let copies = [("wal", &["state.db-shm"][..]), ("wal-and-shm", &[][..])];
@@ -232,7 +232,7 @@ fn busy_writer() {
 }
 
 /// Repeats a query until the writer has committed often enough. Returns the number of queries.
-fn ask_beside(
+fn run_beside(
     root: &Path,
     args: &[&str],
     is_over: &dyn Fn() -> bool,
@@ -288,10 +288,10 @@ fn many_processes_read_during_writes() {
         });
         begun.recv().unwrap();
         let readers = [
-            scope.spawn(|| ask_beside(&root, &["status", "--json", "--sites", "99"], &is_over, &add_up)),
-            scope.spawn(|| ask_beside(&root, &["status", "--json", "--sites", "99"], &is_over, &add_up)),
-            scope.spawn(|| ask_beside(&root, &["verify", "--json"], &is_over, &are_sound)),
-            scope.spawn(|| ask_beside(&root, &["changes", "--json"], &is_over, &|_| ())),
+            scope.spawn(|| run_beside(&root, &["status", "--json", "--sites", "99"], &is_over, &add_up)),
+            scope.spawn(|| run_beside(&root, &["status", "--json", "--sites", "99"], &is_over, &add_up)),
+            scope.spawn(|| run_beside(&root, &["verify", "--json"], &is_over, &are_sound)),
+            scope.spawn(|| run_beside(&root, &["changes", "--json"], &is_over, &|_| ())),
         ];
         readers.into_iter().for_each(|reader| assert!(reader.join().unwrap() >= 5));
         drop(stdin);

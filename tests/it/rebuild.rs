@@ -124,10 +124,10 @@ fn the_living_web_and_a_rebuild_of_it_are_the_same() {
 }
 
 /// One visit of a page whose scripts rendered `drawn`.
-fn append_drawn(writer: &mut ArchiveWriter, url: &str, hour: i64, sent: &str, drawn: &str) {
+fn append_rendered(writer: &mut ArchiveWriter, url: &str, hour: i64, sent: &str, rendered: &str) {
     let uri = format!("urn:dom:{url}");
     let derived =
-        DerivedResource { uri: &uri, content_type: "text/html; charset=utf-8", bytes: drawn.as_bytes() };
+        DerivedResource { uri: &uri, content_type: "text/html; charset=utf-8", bytes: rendered.as_bytes() };
     writer
         .append(Exchange {
             url,
@@ -145,15 +145,15 @@ fn append_drawn(writer: &mut ArchiveWriter, url: &str, hour: i64, sent: &str, dr
 }
 
 #[test]
-fn drawn_pages_have_the_links_that_were_drawn() {
+fn rendered_pages_have_the_links_that_were_rendered() {
     let (_dir, root) = folder();
     let archive = Archive::create(&root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
     let shell = "<div id=app></div><script src=app.js></script><a href=/sent>sent</a>";
-    append_drawn(&mut writer, "http://app.example/", 0, shell, "<a href=/First#x>1</a>");
+    append_rendered(&mut writer, "http://app.example/", 0, shell, "<a href=/First#x>1</a>");
     // The same shell again is a revisit, but the rendered page is different.
-    append_drawn(&mut writer, "http://app.example/", 1, shell, "<a href=/second?gclid=9>2</a>");
-    append_drawn(&mut writer, "http://app.example/other", 1, shell, "<a href=/third>3</a>");
+    append_rendered(&mut writer, "http://app.example/", 1, shell, "<a href=/second?gclid=9>2</a>");
+    append_rendered(&mut writer, "http://app.example/other", 1, shell, "<a href=/third>3</a>");
     writer.close().unwrap();
     let links = |path: &str| -> Vec<String> {
         let store = archive.store().unwrap();

@@ -133,7 +133,7 @@ fn segment_writes_every_format_of_a_file() {
     let tree = perennial_core::page::segment::vixml::read(&xml).unwrap();
     assert_eq!(tree.url, "http://a.example/dir/");
     assert!(tree.engine.contains("blitz"), "{}", tree.engine);
-    assert!(tree.leaves().any(|leaf| leaf.links.iter().any(|link| link.address == "http://a.example/x")));
+    assert!(tree.leaves().any(|leaf| leaf.links.iter().any(|link| link.url == "http://a.example/x")));
     let json: serde_json::Value = serde_json::from_slice(&run("json")).unwrap();
     assert!(json.to_string().contains("Words of the story."));
     assert!(run("svg").starts_with(b"<svg"));
@@ -170,7 +170,7 @@ fn every_capture_is_segmented_once_and_its_blocks_are_exported() {
     let first = perennial(&archive, ["--json", "analyse"]).ok().json();
     assert_eq!((&first["n_failed"], &first["n_fallbacks"]), (&0.into(), &0.into()), "{first}");
     let again = perennial(&archive, ["--json", "analyse"]).ok().json();
-    assert_eq!(again["n_captures"], 0, "what is done is not done again");
+    assert_eq!(again["n_captures"], 0, "finished work is not repeated");
     let exported = dir.path().join("blocks.warc.gz");
     let output = exported.to_str().unwrap();
     let report =

@@ -205,7 +205,7 @@ const LEAKED: &str = "(async () => { const clean = document.createElement('ifram
 /// The site is crawled twice and replayed twice. By our own measure each replay looks as the site did, and it requests
 /// only the server.
 #[test]
-fn a_site_with_scripts_looks_as_it_looked() {
+fn a_site_with_scripts_is_replayed_as_it_was() {
     let version = Arc::new(AtomicUsize::new(1));
     let served = version.clone();
     let web = Web::serve(move |request| site(request, served.load(Ordering::SeqCst)));
@@ -254,7 +254,7 @@ fn a_site_with_scripts_looks_as_it_looked() {
         assert_eq!(played, 2.0);
         assert_eq!(viewer.inside(LEAKED), "3 items", "{:?}", viewer.errors);
         viewer.until(false, "document.querySelectorAll('.t tbody tr').length >= 12");
-        let foreign: Vec<&String> = viewer
+        let elsewhere: Vec<&String> = viewer
             .requested
             .iter()
             .filter(|url| {
@@ -263,7 +263,7 @@ fn a_site_with_scripts_looks_as_it_looked() {
                     && url.starts_with("http")
             })
             .collect();
-        assert!(foreign.is_empty(), "{foreign:?}");
+        assert!(elsewhere.is_empty(), "{elsewhere:?}");
     }
     the_banner_leads_through_time(&mut viewer, &serving, &root, &times);
     links_keep_one_instant_if_wanted(&mut viewer, &serving, &root, &times);

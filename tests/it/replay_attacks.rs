@@ -168,8 +168,8 @@ impl Ground {
     }
 
     /// Opens an archived page. Returns the requests that escaped.
-    fn try_page(&mut self, name: &str, address: &str, inside: &str) -> Vec<String> {
-        self.viewer.visit(&format!("{}/web/20260102030405/{address}", self.serving.main));
+    fn try_page(&mut self, name: &str, url: &str, inside: &str) -> Vec<String> {
+        self.viewer.visit(&format!("{}/web/20260102030405/{url}", self.serving.main));
         // A page that navigates away never gets there.
         let _ = found_within(Duration::from_millis(400), || {
             (self.viewer.inside("document.title") == "done").then_some(())
@@ -219,7 +219,7 @@ fn nothing_gets_out_of_its_frame() {
     pages.push(("heads", format!("{HOST}/heads"), ""));
     pages.push(("styled XML", format!("{HOST}/style.xml"), "window.run === undefined"));
     let found: Vec<String> =
-        pages.iter().flat_map(|(name, address, inside)| ground.try_page(name, address, inside)).collect();
+        pages.iter().flat_map(|(name, url, inside)| ground.try_page(name, url, inside)).collect();
     assert!(found.is_empty(), "{found:#?}");
     held_heads(&ground);
 }

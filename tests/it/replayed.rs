@@ -259,7 +259,7 @@ fn an_export_is_imported_as_the_captures_that_it_was_made_from() {
 }
 
 #[test]
-fn a_page_that_never_changes_costs_one_look_into_the_index_each_time() {
+fn a_page_that_never_changes_costs_one_index_lookup_per_request() {
     let web = Web::serve(|request| match (request.path.as_str(), request.field("if-none-match")) {
         ("/", Some(_)) => Reply::Page(304, vec![("ETag", "\"1\"".into())], Vec::new()),
         ("/", None) => {

@@ -53,8 +53,8 @@ fn urls(entries: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<String> {
 fn the_plan_lists_the_next_visits_with_times() {
     let web = Web::serve(site);
     let archive = crawled(&web, "5d");
-    let ask = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "2/1h"];
-    let entries = archive.json(&ask);
+    let args = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "2/1h"];
+    let entries = archive.json(&args);
     let mut visits = urls(&entries, |entry| entry["planned"] == true);
     let times: Vec<&str> = entries
         .as_array()
@@ -70,7 +70,7 @@ fn the_plan_lists_the_next_visits_with_times() {
     let mut probes = urls(&entries, |entry| entry["probe"] == true);
     probes.sort();
     assert_eq!(probes, [web.url("/dead"), web.url("/old")], "{entries}");
-    let text = archive.ok(&ask);
+    let text = archive.ok(&args);
     let mut lines = text.lines();
     assert!(lines.next().is_some_and(|line| line.contains("2.0 fetches per hour (--budget)")), "{text}");
     assert!(lines.any(|line| line.starts_with("when ") && line.contains("importance")), "{text}");
@@ -103,16 +103,16 @@ fn the_plan_contains_no_removed_sites() {
 fn what_if_reports_fetches_and_importance_or_an_error() {
     let web = Web::serve(site);
     let archive = followed(&web);
-    let ask = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "1", "--what-if"];
-    let refused = archive.run(&ask);
+    let args = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "1", "--what-if"];
+    let refused = archive.run(&args);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{why}");
     assert!(why.contains("--what-if: no page is followed"), "{why}");
     archive.lapse("6h", "1h");
-    let why = String::from_utf8_lossy(&archive.run(&ask).stderr).into_owned();
+    let why = String::from_utf8_lossy(&archive.run(&args).stderr).into_owned();
     assert!(why.contains("no page was observed twice"), "{why}");
     archive.lapse("6h", "5d");
-    let answers = archive.json(&ask);
+    let answers = archive.json(&args);
     let numbers = |field: &str| -> Vec<f64> {
         answers.as_array().unwrap().iter().map(|answer| answer[field].as_f64().unwrap()).collect()
     };
@@ -123,7 +123,7 @@ fn what_if_reports_fetches_and_importance_or_an_error() {
         fetches[2] > fetches[1] && worth[0] > 0.0 && worth[0] <= worth[1] + 1e-9,
         "{fetches:?} {worth:?}"
     );
-    let text = archive.ok(&ask);
+    let text = archive.ok(&args);
     assert!(text.contains("The next 24 hours") && text.contains("expected importance"), "{text}");
 }
 

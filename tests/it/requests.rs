@@ -57,13 +57,13 @@ pub(crate) const DASHBOARD: &[(&str, &str)] = &[
     ("terms", "/terms?since=2026-01-01T12:00:00Z"),
     ("terms-site", "/terms?since=2026-01-01T12:00:00Z&site=town.localhost"),
     ("terms-wrong", "/terms?since=%3Cb%3E"),
-    ("objects", "/articles"),
-    ("objects-site", "/articles?site=town.localhost&skip=1"),
-    ("objects-wrong", "/articles?skip=x"),
-    ("object", "/article?url=http%3A%2F%2Ftown.localhost%2Ftown%2F1"),
-    ("object-hostile", "/article?url=http%3A%2F%2Ftown.localhost%2Ftown%2F3"),
-    ("object-unknown", "/article?url=https://nowhere.example/"),
-    ("object-none", "/article"),
+    ("articles", "/articles"),
+    ("articles-site", "/articles?site=town.localhost&skip=1"),
+    ("articles-wrong", "/articles?skip=x"),
+    ("article", "/article?url=http%3A%2F%2Ftown.localhost%2Ftown%2F1"),
+    ("article-hostile", "/article?url=http%3A%2F%2Ftown.localhost%2Ftown%2F3"),
+    ("article-unknown", "/article?url=https://nowhere.example/"),
+    ("article-none", "/article"),
     ("notices", "/notices"),
     (
         "notices-page",
@@ -203,7 +203,7 @@ pub(crate) const OPERATED: &[(&str, &str)] = &[
 ];
 
 /// Admin actions as JSON, in this order.
-pub(crate) const ACTS: &[(&str, &str)] = &[
+pub(crate) const ADMIN_ACTIONS: &[(&str, &str)] = &[
     ("act-pause", r#"{"act":"pause","url":"town.localhost"}"#),
     ("act-resume", r#"{"act":"resume","url":"http://town.localhost/"}"#),
     (

@@ -102,7 +102,11 @@ fn eval_has_one_object_per_site_and_plan() {
     assert_eq!((value("ruled", "static", "BR"), value("ruled", "static", "CR5")), (0.5, 1.0));
     assert_eq!((value("ruled", "combined", "BR"), value("ruled", "combined", "CR5")), (0.5, 1.0));
     assert_eq!(value("ruled", "combined", "CR5"), value("same", "combined", "CR5"));
-    assert_eq!(value("ruled", "near-0.01", "n_rules"), 0.0, "a site that always changes has no correlation");
+    assert_eq!(
+        value("ruled", "near-0.01", "n_rules"),
+        0.0,
+        "a site that always changes gives no correlation"
+    );
 }
 
 #[test]
@@ -131,18 +135,18 @@ fn bad_input_gives_errors_with_hints() {
     let (dir, file) = history();
     let bad = dir.path().join("bad.tsv");
     std::fs::write(&bad, "W\t0\td\nA\tx\th\tmany\n").unwrap();
-    let told = |args: &[&str]| {
+    let refusal = |args: &[&str]| {
         let run = rules(args);
         assert_ne!(run.code, 0, "{args:?}");
         run.stderr
     };
     let bad = bad.to_str().unwrap();
-    assert!(told(&["mine", "--history", bad]).contains("line 2: the bytes are not a number"));
+    assert!(refusal(&["mine", "--history", bad]).contains("line 2: the bytes are not a number"));
     std::fs::write(bad, b"\xfd7zXZ\0broken").unwrap();
-    assert!(told(&["mine", "--history", bad]).contains("unpack it with `xz -d`"));
+    assert!(refusal(&["mine", "--history", bad]).contains("unpack it with `xz -d`"));
     let file = file.to_str().unwrap();
-    assert!(told(&["eval", "--history", file, "--plan", "best"]).contains("is not a plan"));
-    assert!(told(&["eval", "--history", file, "--train", "40"]).contains("--train makes windows shorter"));
+    assert!(refusal(&["eval", "--history", file, "--plan", "best"]).contains("is not a plan"));
+    assert!(refusal(&["eval", "--history", file, "--train", "40"]).contains("--train makes windows shorter"));
 }
 
 #[test]

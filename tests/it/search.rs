@@ -60,10 +60,10 @@ fn crawled() -> (Web, Archive) {
     (web, archive)
 }
 
-type Stays = Vec<[Option<Timestamp>; 4]>;
+type PresenceTimes = Vec<[Option<Timestamp>; 4]>;
 
 /// The observations of a page in the WARC files, each with its bytes.
-fn looks_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
+fn observations_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
     let page = store.page(url).unwrap().unwrap();
@@ -78,36 +78,46 @@ fn looks_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
 
 /// When a text is present by these bytes: the first and last observation of each run that contains it, and the
 /// observations around the run.
-fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Stays {
-    let looks: Vec<(Timestamp, bool)> =
-        looks.iter().map(|(time, html)| (*time, html.contains(text))).collect();
-    let mut stays = Vec::new();
-    for (at, &(time, has)) in looks.iter().enumerate() {
-        if has && (at == 0 || !looks[at - 1].1) {
-            let end = looks[at..].iter().position(|look| !look.1).map(|length| at + length);
-            let last = end.map_or(looks.len(), |end| end) - 1;
-            let before = at.checked_sub(1).map(|before| looks[before].0);
-            stays.push([before, Some(time), Some(looks[last].0), end.map(|end| looks[end].0)]);
+fn presence_by_bytes(observations: &[(Timestamp, String)], text: &str) -> PresenceTimes {
+    let observations: Vec<(Timestamp, bool)> =
+        observations.iter().map(|(time, html)| (*time, html.contains(text))).collect();
+    let mut presences = Vec::new();
+    for (at, &(time, has)) in observations.iter().enumerate() {
+        if has && (at == 0 || !observations[at - 1].1) {
+            let end =
+                observations[at..].iter().position(|observation| !observation.1).map(|length| at + length);
+            let last = end.map_or(observations.len(), |end| end) - 1;
+            let before = at.checked_sub(1).map(|before| observations[before].0);
+            presences.push([
+                before,
+                Some(time),
+                Some(observations[last].0),
+                end.map(|end| observations[end].0),
+            ]);
         }
     }
-    stays
+    presences
 }
 
-fn presence_by_search(archive: &Archive, url: &str, text: &str) -> Stays {
+fn presence_by_search(archive: &Archive, url: &str, text: &str) -> PresenceTimes {
     let found = archive.json(&["search", &format!("\"{text}\""), "--page", url]);
     let time = |value: &Value| value.as_str().map(|text| Timestamp::parse(text).unwrap());
     let pages = found["pages"].as_array().unwrap();
-    let stays = pages.iter().flat_map(|page| page["stays"].as_array().unwrap());
-    stays.map(|stay| ["absent_until", "first", "last", "gone"].map(|name| time(&stay[name]))).collect()
+    let presences = pages.iter().flat_map(|page| page["presence"].as_array().unwrap());
+    presences
+        .map(|presence| ["absent_until", "first", "last", "gone"].map(|name| time(&presence[name])))
+        .collect()
 }
 
 /// The same without a process per query.
-fn presence_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> Stays {
-    let question = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
+fn presence_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> PresenceTimes {
+    let search = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
     let query = TextQuery::parse(&format!("\"{text}\"")).unwrap();
-    let found = find_pages(store, texts, &query, &question).unwrap().hits;
-    let stays = found.into_iter().flat_map(|hit| hit.stays);
-    stays.map(|stay| [stay.absent_until, Some(stay.first), Some(stay.last), stay.gone]).collect()
+    let found = find_pages(store, texts, &query, &search).unwrap().hits;
+    let presences = found.into_iter().flat_map(|hit| hit.presences);
+    presences
+        .map(|presence| [presence.absent_until, Some(presence.first), Some(presence.last), presence.gone])
+        .collect()
 }
 
 #[test]
@@ -116,24 +126,24 @@ fn every_sentence_is_found_exactly_while_it_was_present() {
     let library = Library::open(&archive.root).unwrap();
     let (store, texts) =
         (library.store().unwrap(), Texts::open_read(&library.texts_path()).unwrap().unwrap());
-    let mut n_stays = 0;
+    let mut n_presences = 0;
     for page in 0..N_PAGES {
         let url = web.url(&format!("/p{page}"));
-        let looks = looks_at(&archive, &url);
+        let observations = observations_at(&archive, &url);
         for number in 0..N_SENTENCES {
             let text = sentence(page, number);
-            let expected = presence_by_bytes(&looks, &text);
-            n_stays += expected.len();
+            let expected = presence_by_bytes(&observations, &text);
+            n_presences += expected.len();
             assert_eq!(presence_by_library(&store, &texts, &url, &text), expected, "{text}");
             if number % 12 == 0 {
                 assert_eq!(presence_by_search(&archive, &url, &text), expected, "{text}");
             }
         }
     }
-    assert!(n_stays > 300, "{n_stays} stays only");
+    assert!(n_presences > 300, "{n_presences} stays only");
     let sizes = archive.json(&["status", "--texts"])["texts"].clone();
     let size = |name: &str| sizes[name].as_u64().unwrap();
-    assert!(size("n_stays") >= n_stays as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
+    assert!(size("n_presences") >= n_presences as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
     assert!((1..size("n_texts")).contains(&size("n_important_texts")), "{sizes}");
     assert!(archive.ok(&["status", "--texts"]).contains("--important searches"));
 
@@ -148,7 +158,7 @@ fn every_sentence_is_found_exactly_while_it_was_present() {
     let (url, text) = (web.url("/p2"), sentence(2, 3));
     assert_eq!(
         presence_by_search(&archive, &url, &text),
-        presence_by_bytes(&looks_at(&archive, &url), &text)
+        presence_by_bytes(&observations_at(&archive, &url), &text)
     );
 }
 

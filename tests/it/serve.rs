@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
-use crate::server::{Serving, append_status, ask};
+use crate::server::{Serving, append_status, send_request};
 
 /// An archive with the sample of other tests: three captures of the home page, a page, a redirect, a style sheet.
 fn sample(dir: &Path, name: &str) -> PathBuf {
@@ -77,15 +77,15 @@ fn captures_are_replayed_by_time() {
     assert_eq!(redirect.field("location"), "/web/20240302080000id_/http://a.example/second");
     let unknown = serving.get("/web/2024/http://a.example/none");
     assert_eq!((unknown.status, unknown.field("x-perennial-problem")), (404, "not-archived"));
-    let head = ask(&serving.main, "HEAD", "/web/20240301080000id_/http://a.example/", &[]);
+    let head = send_request(&serving.main, "HEAD", "/web/20240301080000id_/http://a.example/", &[]);
     assert_eq!((head.status, head.body.len()), (200, 0));
     // The replay origin serves only archived content.
     assert_eq!(
-        ask(&serving.replay, "GET", "/web/20240301080000id_/http://a.example/", &[]).text(),
+        send_request(&serving.replay, "GET", "/web/20240301080000id_/http://a.example/", &[]).text(),
         first_version()
     );
     for path in ["/cdx?url=http://a.example/", "/status", "/web/*/http://a.example/"] {
-        assert_eq!(ask(&serving.replay, "GET", path, &[]).status, 404, "{path}");
+        assert_eq!(send_request(&serving.replay, "GET", path, &[]).status, 404, "{path}");
     }
 }
 
@@ -336,13 +336,13 @@ fn a_captured_part_is_a_part_and_a_whole_one_is_whole() {
     writer.commit().unwrap();
     writer.close().unwrap();
     let serving = Serving::start(&[&root], &[]);
-    let ask = |name: &str, range: &str| {
+    let send_request = |name: &str, range: &str| {
         let path = format!("/web/20260101000000oe_/http://a.example/{name}");
         let answer = serving.get_with(&path, &[("Range", range)]);
         (answer.status, answer.field("content-range").to_string(), answer.text())
     };
-    assert_eq!(ask("part", "bytes=0-"), (206, "bytes 5-9/100".to_string(), "abcde".to_string()));
-    assert_eq!(ask("whole", "bytes=1-2"), (206, "bytes 1-2/5".to_string(), "bc".to_string()));
+    assert_eq!(send_request("part", "bytes=0-"), (206, "bytes 5-9/100".to_string(), "abcde".to_string()));
+    assert_eq!(send_request("whole", "bytes=1-2"), (206, "bytes 1-2/5".to_string(), "bc".to_string()));
     assert_eq!(serving.get("/web/20260101000000oe_/http://a.example/whole").status, 200);
 }
 
@@ -485,7 +485,7 @@ fn unauthorised_readers_are_not_answered() {
     assert_eq!(status(&[("Host", "evil.example")]), 421);
     assert_eq!(status(&[("Host", "mine.example:80")]), 200);
     for method in ["POST", "PUT", "DELETE", "PATCH"] {
-        assert_eq!(ask(&serving.main, method, "/", &[]).status, 405, "{method}");
+        assert_eq!(send_request(&serving.main, method, "/", &[]).status, 405, "{method}");
     }
     let token_file = dir.path().join("token");
     let serving = Serving::start(&[&archive], &["--token-file", token_file.to_str().unwrap()]);
@@ -527,7 +527,7 @@ fn nothing_of_the_archive_is_written() {
 }
 
 #[test]
-fn get_writes_bodies_and_view_names_addresses() {
+fn get_writes_bodies_and_view_names_urls() {
     let dir = tempfile::tempdir().unwrap();
     let archive = sample(dir.path(), "a");
     assert_eq!(

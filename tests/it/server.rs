@@ -26,24 +26,24 @@ impl Serving {
         }
         command.args(["--json", "serve", "--listen", "127.0.0.1:0"]).args(options);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut told = String::new();
+        let mut reported = String::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            told.push_str(&line.unwrap());
-            if told.ends_with('}') {
+            reported.push_str(&line.unwrap());
+            if reported.ends_with('}') {
                 break;
             }
         }
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let host = |name: &str| told[name].as_str().unwrap().strip_prefix("http://").unwrap().to_string();
-        Serving { child, main: host("address"), replay: host("replay") }
+        let reported: Value = serde_json::from_str(&reported).unwrap();
+        let host = |name: &str| reported[name].as_str().unwrap().strip_prefix("http://").unwrap().to_string();
+        Serving { child, main: host("url"), replay: host("replay") }
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
-        ask(&self.main, "GET", path, &[])
+        send_request(&self.main, "GET", path, &[])
     }
 
     pub(crate) fn get_with(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        ask(&self.main, "GET", path, fields)
+        send_request(&self.main, "GET", path, fields)
     }
 }
 
@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-pub(crate) fn ask(host: &str, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+pub(crate) fn send_request(host: &str, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
     let mut stream = TcpStream::connect(host).unwrap();
     let has_host = fields.iter().any(|field| field.0 == "Host");
     let own_host = if has_host { String::new() } else { format!("Host: {host}\r\n") };

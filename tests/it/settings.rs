@@ -25,11 +25,11 @@ fn every_command_refuses_a_file_with_mistakes_and_names_all_of_them() {
         &["verify"],
         &["run", "https://example.org/"],
     ] {
-        let told = refused(&archive, args, 1);
+        let message = refused(&archive, args, 1);
         let misspelt =
             format!("line {}: `buget` is not a setting of [[site]]: did you mean `budget`?", n_lines + 3);
         let wrong = format!("line {}: renderer = \"chromiun\": choose auto, layout or chromium", n_lines + 4);
-        assert!(told.contains(&misspelt) && told.contains(&wrong), "{args:?}: {told}");
+        assert!(message.contains(&misspelt) && message.contains(&wrong), "{args:?}: {message}");
     }
 }
 
@@ -46,7 +46,7 @@ fn an_archive_of_a_later_format_is_refused_with_the_hint() {
 fn add_names_what_is_allowed_and_writes_nothing_when_a_value_is_wrong() {
     let archive = Archive::new();
     let before = std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap();
-    for (option, value, told) in [
+    for (option, value, message) in [
         ("--renderer", "chromiun", "choose auto, layout or chromium"),
         ("--scope", "hosts", "choose page, prefix, host or domain"),
         ("--keep", "some", "choose all or important"),
@@ -58,7 +58,7 @@ fn add_names_what_is_allowed_and_writes_nothing_when_a_value_is_wrong() {
         ("--exclude", "(", "unclosed group"),
     ] {
         let stderr = refused(&archive, &["add", "https://example.org/", option, value], 2);
-        assert!(stderr.contains(told), "{option} {value}: {stderr}");
+        assert!(stderr.contains(message), "{option} {value}: {stderr}");
     }
     assert!(refused(&archive, &["add", "ftp://example.org/"], 2).contains("https://example.org/"));
     assert_eq!(std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap(), before);

@@ -63,7 +63,7 @@ fn a_report_is_one_page_with_the_papers_figures() {
     simulate(&args.concat()).ok();
     let html = std::fs::read_to_string(out.join("index.html")).unwrap();
     assert!(html.contains("<svg") && html.contains("</html>") && html.contains("Fig"));
-    assert!(!html.contains("src=\"http") && !html.contains("<link"), "the report stands alone");
+    assert!(!html.contains("src=\"http") && !html.contains("<link"), "the report is self-contained");
 }
 
 /// Changes of two pages, one hourly and one daily, as a user would write them.

@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::admin::{AdminServer, Answered};
 use crate::crawled::Archive;
 use crate::outline::{self, Assets};
-use crate::requests::{ACTS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
-use crate::server::{Answer, Serving, ask};
+use crate::requests::{ADMIN_ACTIONS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
+use crate::server::{Answer, Serving, send_request};
 use crate::sources::sources;
 use crate::town::Town;
 use crate::wait::wait_until;
@@ -64,7 +64,7 @@ impl Folder {
 
 fn assert_accepted(folders: &[&Folder]) {
     let complaints: Vec<String> = folders.iter().flat_map(|folder| folder.complaints()).collect();
-    assert!(complaints.is_empty(), "CONTRIBUTING.md says how to accept a change: {complaints:#?}");
+    assert!(complaints.is_empty(), "CONTRIBUTING.md explains how to accept a change: {complaints:#?}");
 }
 
 /// The output of `perennial COMMAND --help` or `--help-all` on a terminal of 100 columns.
@@ -258,8 +258,8 @@ fn check_server(town: &Town, recorder: &mut Recorder) -> [Folder; 3] {
     let described = serving.get("/api/openapi.json").json();
     for (path, _) in described["paths"].as_object().unwrap() {
         let is_read = described["paths"][path].get("get").is_some();
-        let is_asked = recorder.paths.iter().any(|request| request.split('?').next() == Some(path));
-        assert!(!is_read || is_asked, "{path} is in the OpenAPI description and has no snapshot");
+        let is_requested = recorder.paths.iter().any(|request| request.split('?').next() == Some(path));
+        assert!(!is_read || is_requested, "{path} is in the OpenAPI description and has no snapshot");
     }
     for (name, method, fields) in [
         ("refused-method", "DELETE", [("Accept", "text/html")]),
@@ -270,7 +270,7 @@ fn check_server(town: &Town, recorder: &mut Recorder) -> [Folder; 3] {
             server,
             name,
             &format!("{method} /sites"),
-            &ask(&serving.main, method, "/sites", &fields),
+            &send_request(&serving.main, method, "/sites", &fields),
         );
     }
     drop(serving);
@@ -318,7 +318,7 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     let operated = AdminServer::of(&town.archive);
     recorder.hide(&operated.main, &operated.replay);
     recorder.redactions.literal(&operated.key, "[key]");
-    let get = |path: &str, cookie: &str| ask(&operated.main, "GET", path, &[("Cookie", cookie)]);
+    let get = |path: &str, cookie: &str| send_request(&operated.main, "GET", path, &[("Cookie", cookie)]);
     recorder.check(&mut folder, "logged-out-sites", "GET /sites", &get("/sites", ""));
     recorder.check(&mut folder, "logged-out-login", "GET /login", &get("/login", ""));
     let with_key = format!("/login?key={}", operated.key);
@@ -329,9 +329,9 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     for (name, path) in OPERATED {
         recorder.check(&mut folder, name, &format!("GET {path}"), &get(path, &cookie));
     }
-    for (name, act) in ACTS {
-        let request = format!("POST /api/admin {act}");
-        recorder.check(&mut folder, name, &request, &answer_of(operated.act(act)));
+    for (name, action) in ADMIN_ACTIONS {
+        let request = format!("POST /api/admin {action}");
+        recorder.check(&mut folder, name, &request, &answer_of(operated.action(action)));
     }
     for (name, path, fields) in [
         ("form-pause", "/admin", "act=pause&url=town.localhost&back=/site/town.localhost"),
@@ -381,11 +381,12 @@ fn check_notices(town: &Town, recorder: &Recorder) -> Folder {
         assert!(!posted.is_empty(), "nothing was posted to {path}");
         folder.check(name, &recorder.redactions.apply(&posted));
     }
-    let told = std::fs::read_to_string(town.archive.root.join("told.json")).unwrap();
-    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    folder.check("program", &outline::json(&told.iter().cloned().collect()));
+    let reported = std::fs::read_to_string(town.archive.root.join("told.json")).unwrap();
+    let reported: Vec<Value> = reported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    folder.check("program", &outline::json(&reported.iter().cloned().collect()));
     // The rules `program` and `mail` have the same condition.
-    let mails: String = told.iter().map(|_| mail_of(&town.mail().expect("a mail for each notice"))).collect();
+    let mails: String =
+        reported.iter().map(|_| mail_of(&town.mail().expect("a mail for each notice"))).collect();
     folder.check("mail", &recorder.redactions.apply(&mails));
     let listed = town.archive.json(&["notify", "list"]);
     folder.check("list", &recorder.redactions.apply(&outline::json(&listed)));
@@ -454,8 +455,8 @@ fn pages_api_feeds_and_notices() {
     assert!(missing.is_empty(), "routes without a snapshot that pages link to: {missing:?}");
     let routed = routes_of_sources();
     assert!(routed.len() > 20, "the router's source was not found or not understood: {routed:?}");
-    let is_asked = |route: &&String| recorder.paths.iter().any(|path| path.starts_with(route.as_str()));
-    let missing: Vec<&String> = routed.iter().filter(|route| !is_asked(route)).collect();
+    let is_requested = |route: &&String| recorder.paths.iter().any(|path| path.starts_with(route.as_str()));
+    let missing: Vec<&String> = routed.iter().filter(|route| !is_requested(route)).collect();
     assert!(missing.is_empty(), "routes of the router without a snapshot: {missing:?}");
     assert_accepted(&[&pages, &api, &server, &notices, &empty, &operator, &assets]);
 }

@@ -70,12 +70,13 @@ fn the_views_hold_what_other_commands_tell_and_what_is_documented() {
         let text = |name: &str| change[name].as_str().unwrap().to_owned();
         (text(time), text("url"), text("kind"))
     };
-    let mut told: Vec<_> = changes.as_array().unwrap().iter().map(|change| key(change, "after")).collect();
-    told.sort();
+    let mut reported: Vec<_> =
+        changes.as_array().unwrap().iter().map(|change| key(change, "after")).collect();
+    reported.sort();
     let found: Vec<_> = rows.as_array().unwrap().iter().map(|row| key(row, "time")).collect();
-    assert!(found.len() > 3 && found == told, "{rows} {changes}");
+    assert!(found.len() > 3 && found == reported, "{rows} {changes}");
     assert_eq!(one("select count(*) n from items join pages using (url) where items.title = 'One'"), 1);
-    assert_eq!(one(&format!("select count(*) n from objects where url = '{}'", web.url("/gone"))), 1);
+    assert_eq!(one(&format!("select count(*) n from articles where url = '{}'", web.url("/gone"))), 1);
     let table = archive.ok(&["sql", "select kind, null as empty from pages where url like '%/gone'"]);
     assert_eq!(table, "kind  empty\npage\n1 rows\n");
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::crawled::Archive;
 use crate::dashboard::crawled;
 
-const TABLES: [&str; 5] = ["changes", "versions", "looks", "captures", "deltas"];
+const TABLES: [&str; 5] = ["changes", "versions", "observations", "captures", "deltas"];
 
 fn export(archive: &Archive, format: &str, table: &str, to: &Path) -> u64 {
     let path = to.to_str().unwrap();

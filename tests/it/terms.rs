@@ -37,15 +37,16 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
     archive.lapse("6h", "72h");
     let terms = |args: &[&str]| {
         let found = archive.json(&[&["article", "terms"], args].concat());
-        let told = found["terms"].as_array().unwrap().iter();
-        told.map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
+        let reported = found["terms"].as_array().unwrap().iter();
+        reported
+            .map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
             .collect::<Vec<_>>()
     };
     // The presence starts at the first observation with the words.
     let said = archive.json(&["search", "tram depot"]);
-    let stays =
-        said["pages"].as_array().unwrap().iter().map(|page| page["stays"][0]["first"].as_str().unwrap());
-    let came = stays.min().unwrap().to_owned();
+    let first_times =
+        said["pages"].as_array().unwrap().iter().map(|page| page["presence"][0]["first"].as_str().unwrap());
+    let came = first_times.min().unwrap().to_owned();
     let span = ["--since", came.as_str()];
     let found = terms(&span);
     let names: Vec<&str> = found.iter().map(|(term, _)| term.as_str()).collect();
@@ -57,7 +58,7 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
     let host = web.url("/").trim_start_matches("http://").trim_end_matches('/').to_owned();
     assert_eq!(terms(&[&span[..], &["--site", &host]].concat()), found, "there is one site");
     assert_eq!(terms(&["--since", "2026-01-01T12:00:00Z", "--until", &came]), [], "nothing was new then");
-    assert_eq!(terms(&["--since", "2025-01-01"]), [], "a site that was not known before has no news");
+    assert_eq!(terms(&["--since", "2025-01-01"]), [], "a site without earlier captures has no news");
     assert_eq!(terms(&[&span[..], &["--limit", "1"]].concat()).len(), 1);
     let text = archive.ok(&[&["article", "terms"], &span[..]].concat());
     assert!(text.contains("new  tram depot"), "{text}");

@@ -39,8 +39,8 @@ impl Town {
         town.archive.ended(&["notify", "send"], 1);
         import_damaged(&town.archive);
         town.archive.ok(&["analyse"]);
-        town.act(&["pause", "http://press.localhost/"]);
-        town.act(&[
+        town.run(&["pause", "http://press.localhost/"]);
+        town.run(&[
             "set",
             "http://town.localhost/",
             "--weight",
@@ -50,13 +50,13 @@ impl Town {
             "--goal",
             "importance",
         ]);
-        town.act(&["part", "pin", "http://town.localhost/", "--selector", "#limit", "--importance", "0.6"]);
-        town.act(&["part", "ignore", "http://town.localhost/", "--selector", "nav a[title]"]);
+        town.run(&["part", "pin", "http://town.localhost/", "--selector", "#limit", "--importance", "0.6"]);
+        town.run(&["part", "ignore", "http://town.localhost/", "--selector", "nav a[title]"]);
         town
     }
 
     /// Runs a command as a user with a fixed name.
-    fn act(&self, args: &[&str]) {
+    fn run(&self, args: &[&str]) {
         let output = self.archive.command(args).env("USER", "clerk").output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
     }
@@ -162,7 +162,7 @@ fn page(request: &WebRequest) -> Reply {
 
 fn town(path: &str, hour: i64) -> Reply {
     match path {
-        "" => html("front", &front(hour)),
+        "" => html("front", &home(hour)),
         "style.css" => of_type("text/css", "nav { width: 200px; float: left } h1 { font-size: 40px }"),
         "flag.gif" => Reply::Page(
             200,
@@ -196,7 +196,7 @@ fn of_type(mime: &str, text: &str) -> Reply {
 }
 
 /// A listing page with ten headlines. The second is rewritten after 12 hours, the ninth replaced after 24.
-fn front(hour: i64) -> String {
+fn home(hour: i64) -> String {
     let story = |number: i64| {
         let number = if number == 9 && hour >= 24 { 11 } else { number };
         format!(

@@ -57,10 +57,10 @@ fn what_the_next_start_completes_is_no_defect() {
     fs::write(root.join("warc/dropped.warc.gz"), sample_warc("b", Compression::Gzip(6))).unwrap();
     let report = perennial(&root, ["verify", "--json"]).ok().json();
     let n_behind = fs::metadata(&open).unwrap().len() as usize - committed;
-    let told: Vec<&str> =
+    let reported: Vec<&str> =
         report["unfinished"].as_array().unwrap().iter().filter_map(|u| u["what"].as_str()).collect();
     assert_eq!(
-        told,
+        reported,
         ["6 captures are not in the state yet", &format!("{n_behind} bytes behind the last commit")]
     );
     let words = perennial(&root, ["verify"]).ok().stdout;

@@ -19,10 +19,10 @@ fn soft_error() -> Reply {
 /// `/plan` exists at first, is gone, and returns. `/old` moves to the home page. `/soft` reports "gone" with status
 /// 200. `/dead/...` never existed. `/index.html` is the front page.
 fn site(request: &WebRequest) -> Reply {
-    let front = "<h1>Example City</h1><a href=/plan>plan</a><a href=/old>old</a><a href=/soft>soft</a>
+    let home = "<h1>Example City</h1><a href=/plan>plan</a><a href=/old>old</a><a href=/soft>soft</a>
         <a href=/index.html>home</a><a href=/dead/0>dead</a>";
     match (request.path.as_str(), request.n_before) {
-        ("/" | "/index.html", _) => html(front),
+        ("/" | "/index.html", _) => html(home),
         ("/plan", 4 | 5) => status(404),
         ("/plan", _) => html(STORY),
         ("/old", 0..3) => html(&STORY.replace("Flood", "Fire")),
@@ -221,7 +221,7 @@ fn changes_show_differing_words_and_reject_unknown_sites() {
 
 #[test]
 fn rewritten_headlines_are_listed_alone() {
-    let front = |first: usize, bridge: &str| {
+    let home = |first: usize, bridge: &str| {
         let story = |n: usize| match n {
             5 => format!(
                 "<article><h2><a href=\"/news/{n}-bridge-of-the-harbour\">{bridge}</a></h2></article>"
@@ -236,8 +236,8 @@ fn rewritten_headlines_are_listed_alone() {
         ))
     };
     let web = Web::serve(move |request| match (request.path.as_str(), request.n_before) {
-        ("/", 0) => front(3, "Mayor may resign over the harbour bridge"),
-        ("/", _) => front(0, "Mayor to resign over the harbour bridge"),
+        ("/", 0) => home(3, "Mayor may resign over the harbour bridge"),
+        ("/", _) => home(0, "Mayor to resign over the harbour bridge"),
         _ => status(404),
     });
     let archive = crawled(&web, "6h", "12h");

@@ -18,15 +18,15 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Waits until a value exists. Fails with its description.
 #[track_caller]
-pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    found_within(PATIENCE, look).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {what}"))
+pub(crate) fn wait_for<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
+    found_within(PATIENCE, check).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {what}"))
 }
 
 /// Returns the value if it exists in time. For tests in which both outcomes are correct.
-pub(crate) fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn found_within<T>(time: Duration, mut check: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     loop {
-        let found = look();
+        let found = check();
         let passed = began.elapsed();
         if found.is_some() || passed >= time {
             return found;

@@ -84,24 +84,24 @@ pub(super) fn read_stored_feed(
 /// Converts a feed to its stored form: texts without markup, and URLs in the archive's canonical form.
 pub fn feed_to_row(feed: &Feed, url: &str) -> FeedRow {
     let base = Url::parse(url).ok();
-    let address = |href: &str| match &base {
+    let resolve = |href: &str| match &base {
         Some(base) => canonical::resolve(base, href).map(String::from),
         None => Url::parse(href).ok().and_then(canonical::canonicalise).map(String::from),
     };
     FeedRow {
         format: feed.format,
         title: truncate(&feed.title.words(), MAX_TITLE_BYTES).to_owned(),
-        channel: feed.link.as_deref().and_then(address),
-        hub: feed.hub().and_then(address),
+        channel: feed.link.as_deref().and_then(resolve),
+        hub: feed.hub().and_then(resolve),
         pace: feed.pace.clone(),
         updated: feed.updated,
         modified: None,
         topic: feed.self_url().map(str::to_owned),
-        items: feed.items.iter().map(|item| item_row(item, &address)).collect(),
+        items: feed.items.iter().map(|item| item_row(item, &resolve)).collect(),
     }
 }
 
-fn item_row(item: &FeedItem, address: &dyn Fn(&str) -> Option<String>) -> ItemRow {
+fn item_row(item: &FeedItem, resolve: &dyn Fn(&str) -> Option<String>) -> ItemRow {
     let title = item.title.words();
     let text = item.summary.as_ref().or(item.contents.first()).map(FeedText::words).unwrap_or_default();
     let full = item.contents.first().map(FeedText::words).unwrap_or_default();
@@ -110,7 +110,7 @@ fn item_row(item: &FeedItem, address: &dyn Fn(&str) -> Option<String>) -> ItemRo
     let author = people.cloned().collect::<Vec<_>>().join(", ");
     ItemRow {
         key: truncate(&item.key(), MAX_KEY_BYTES).to_owned(),
-        link: item.link.as_deref().and_then(address),
+        link: item.link.as_deref().and_then(resolve),
         digest: url_hash(&format!("{title}\n{text}\n{full}")) as i64,
         title: truncate(&title, MAX_TITLE_BYTES).to_owned(),
         summary: truncate(&text, MAX_SUMMARY_BYTES).to_owned(),
@@ -118,8 +118,8 @@ fn item_row(item: &FeedItem, address: &dyn Fn(&str) -> Option<String>) -> ItemRo
         categories: truncate(&item.categories.join("\n"), MAX_SUMMARY_BYTES).to_owned(),
         published: item.published.or(item.created),
         updated: item.updated,
-        comments: item.comments.as_deref().and_then(address),
-        comment_feed: item.comment_feed.as_deref().and_then(address),
+        comments: item.comments.as_deref().and_then(resolve),
+        comment_feed: item.comment_feed.as_deref().and_then(resolve),
     }
 }
 

@@ -243,8 +243,7 @@ impl SourceReader<'_> {
             }
         }
         if n_warcs == 0 {
-            let what =
-                "it has no WARC file in its folder archive/: it is no WACZ, or a part of it is missing";
+            let what = "no WARC file in its folder archive/: it is not a WACZ, or part of it is missing";
             self.problem(&source, ImportProblem::without_offset(what.to_string()))?;
         }
         Ok(())
@@ -484,7 +483,7 @@ fn take_in(
 
 /// Marks a file as imported. A file without new captures is removed again.
 fn end_file(store: &mut Store, dir: &Path, file: FileRow, report: &mut FileReport) -> anyhow::Result<()> {
-    if report.n_captures > 0 || store.has_set_aside_record(&file.name)? {
+    if report.n_captures > 0 || store.has_quarantined_record(&file.name)? {
         store.commit(&file, &[])?;
         return Ok(());
     }

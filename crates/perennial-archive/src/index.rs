@@ -317,7 +317,7 @@ mod tests {
     proptest! {
         /// For any sizes of new runs, few runs remain and each byte is rewritten few times.
         #[test]
-        fn runs_stay_few_and_rewriting_cheap(sizes in prop::collection::vec(1u64..1000, 1..300)) {
+        fn runs_presence_few_and_rewriting_cheap(sizes in prop::collection::vec(1u64..1000, 1..300)) {
             let mut runs: Vec<IndexRun> = Vec::new();
             let (mut n_bytes, mut n_written) = (0u64, 0u64);
             for (at, bytes) in (1..).zip(sizes) {

@@ -80,8 +80,8 @@ impl DocumentLinks {
     pub fn kept(&self) -> Option<PageLinks> {
         let (source, mut urls) = match self {
             DocumentLinks::Redirect(url) => (LinkSource::Head, vec![url.as_str()]),
-            DocumentLinks::Page(links) => (LinkSource::Body, page_addresses(links)),
-            DocumentLinks::Rendered(links) => (LinkSource::Rendered, page_addresses(links)),
+            DocumentLinks::Page(links) => (LinkSource::Body, page_urls(links)),
+            DocumentLinks::Rendered(links) => (LinkSource::Rendered, page_urls(links)),
             DocumentLinks::Style(_) => return None,
         };
         urls.sort_unstable();
@@ -101,7 +101,7 @@ impl DocumentLinks {
     }
 }
 
-fn page_addresses(links: &[DocumentLink]) -> Vec<&str> {
+fn page_urls(links: &[DocumentLink]) -> Vec<&str> {
     links.iter().filter(|link| link.kind.is_page()).map(|link| link.url.as_str()).collect()
 }
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_kept_once_in_their_one_form() {
+    fn urls_are_kept_once_in_their_one_form() {
         let html = head("200 OK\r\nContent-Type: application/xhtml+xml");
         let body = "<a href=../b?utm_source=x>1</a><a href=HTTP://A.EXAMPLE:80/b#end>2</a><a href=%7Euser>3</a>\
              <img src=i.png><a href=mailto:x@y>4</a>";
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_document_has_the_last_word() {
+    fn a_rendered_document_has_the_last_word() {
         let html = head("200 OK\r\nContent-Type: text/html");
         let rendered = Some("<a href=/drawn>x</a>");
         assert_eq!(kept(&html, "<a href=/sent>x</a>", rendered), Some(vec!["http://a.example/drawn".into()]));

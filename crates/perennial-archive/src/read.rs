@@ -75,12 +75,12 @@ impl OpenRecord {
 impl Archive {
     /// The payload of a capture, or of a revisit's origin. `None` if no record of the archive contains it.
     pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<ArchivedResponse>> {
-        let holder = match capture.kind {
-            CaptureKind::Revisit => self.holder(store, capture)?,
+        let payload_capture = match capture.kind {
+            CaptureKind::Revisit => self.payload_capture(store, capture)?,
             _ => Some(capture.clone()),
         };
-        let Some(holder) = holder else { return Ok(None) };
-        let StoredRecord { head, payload, .. } = self.stored(&holder, DecodingLimits::default())?;
+        let Some(payload_capture) = payload_capture else { return Ok(None) };
+        let StoredRecord { head, payload, .. } = self.stored(&payload_capture, DecodingLimits::default())?;
         Ok(Some(ArchivedResponse { head, bytes: payload.bytes, cut: payload.cut }))
     }
 
@@ -115,7 +115,7 @@ impl Archive {
 
     /// The capture whose record contains the payload: the capture itself, or the origin of a revisit. `None` if no
     /// record of the archive contains it.
-    pub fn holder(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
+    pub fn payload_capture(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         match capture.kind {
             // The confirmed payload is in no record, even if some record has the same digest.
             CaptureKind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => Ok(None),

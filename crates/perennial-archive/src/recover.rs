@@ -77,10 +77,12 @@ impl fmt::Display for Repair {
             Repair::ForgotRuns { file } => {
                 write!(
                     f,
-                    "repaired: {file} was not as it had been written, the index is made anew from there on"
+                    "repaired: {file} differed from its recorded state; the index was rebuilt from there"
                 )
             }
-            Repair::MadeStateAnew { why } => write!(f, "repaired: state and index made anew, because {why}"),
+            Repair::MadeStateAnew { why } => {
+                write!(f, "repaired: state and index were rebuilt, because {why}")
+            }
         }
     }
 }
@@ -98,7 +100,7 @@ pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)>
         let counts = store.counts()?;
         repairs.push(Repair::Checked {
             n_captures: counts.n_captures,
-            n_mismatching: counts.set_aside.n_mismatching,
+            n_mismatching: counts.quarantine.n_mismatching,
             n_unfounded: counts.n_unfounded,
         });
     }
@@ -260,7 +262,7 @@ fn catch_up_file(
     scan(file, from, progress, &mut |found| {
         match (found.quarantined(), found) {
             (_, ScanItem::Capture(row)) => taken.push(row)?,
-            (Some(quarantined), _) => taken.set_aside(quarantined),
+            (Some(quarantined), _) => taken.quarantine(quarantined),
             // `verify` reports the damage of complete files. All sound records around it are added.
             (None, _) => {}
         }
@@ -292,7 +294,7 @@ impl<'s> CaptureBatch<'s> {
         if self.batch.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
-    pub(crate) fn set_aside(&mut self, quarantined: QuarantinedRecord) {
+    pub(crate) fn quarantine(&mut self, quarantined: QuarantinedRecord) {
         self.quarantined.push(quarantined);
     }
 

@@ -17,7 +17,7 @@ use super::{files, sync_dir};
 /// Removes everything but sound records from a file. `from` must be the start of a record, and the state must have no
 /// capture after it.
 pub(crate) fn repair_file(path: &Path, name: &str, from: u64) -> anyhow::Result<Vec<Repair>> {
-    let context = || format!("cannot mend {}", path.display());
+    let context = || format!("cannot repair {}", path.display());
     let torn = torn_stretches(path, from).with_context(context)?;
     let bytes = fs::metadata(path).with_context(context)?.len();
     match &torn[..] {

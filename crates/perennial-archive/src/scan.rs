@@ -85,7 +85,7 @@ impl fmt::Display for DigestMismatch {
         let DigestMismatch { which, claimed, computed, is_segment } = self;
         write!(f, "forged or damaged: its {which} digest is {claimed}, its bytes have {computed}")?;
         match is_segment {
-            true => f.write_str(" (it says that it is a part: the digest may be that of the whole)"),
+            true => f.write_str(" (its header marks it as a part: the digest may be that of the whole)"),
             false => Ok(()),
         }
     }

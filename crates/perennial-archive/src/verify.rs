@@ -33,12 +33,12 @@ pub struct Defect {
     /// A description for people.
     pub what: String,
     /// Whether the defect came with an imported file, whose bytes have not changed since the import.
-    pub is_foreign: bool,
+    pub is_imported: bool,
 }
 
 impl Defect {
     fn new(kind: DefectKind, file: impl Into<String>, offset: Option<u64>, what: String) -> Defect {
-        Defect { kind, file: file.into(), offset, what, is_foreign: false }
+        Defect { kind, file: file.into(), offset, what, is_imported: false }
     }
 }
 
@@ -66,7 +66,7 @@ pub enum DefectKind {
 
 /// Work that a writer has begun and not finished. The next writer completes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Unfinished {
+pub struct UnfinishedWork {
     /// File in `warc/`.
     pub file: String,
     /// A description for people.
@@ -85,12 +85,12 @@ pub struct VerifyReport {
     /// Records whose bytes contradict the digests that they claim: forged or damaged.
     pub n_mismatching: u64,
     /// Quarantined records: they cannot be captures, or could not be analysed. They do not count as defects.
-    pub n_set_aside: u64,
+    pub n_quarantined: u64,
     /// The first quarantined records.
-    pub set_aside: Vec<Defect>,
+    pub quarantined: Vec<Defect>,
     pub defects: Vec<Defect>,
     /// Unfinished work, which is not a defect.
-    pub unfinished: Vec<Unfinished>,
+    pub unfinished: Vec<UnfinishedWork>,
     /// Repairs made.
     pub repairs: Vec<Repair>,
 }
@@ -112,10 +112,12 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
 
 /// Adds the observations that could not be analysed. Only the analysis finds them; a scan of the WARC files does not.
 fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
-    report.n_set_aside += store.count_set_aside()?.n_unread;
-    let room = MAX_LISTED.saturating_sub(report.set_aside.len());
-    for (file, QuarantinedRecord { offset, what, .. }) in store.set_aside(QuarantineReason::Analysis, room)? {
-        report.set_aside.push(Defect::new(DefectKind::Analysis, file, Some(offset), what));
+    report.n_quarantined += store.count_quarantined()?.n_unread;
+    let room = MAX_LISTED.saturating_sub(report.quarantined.len());
+    for (file, QuarantinedRecord { offset, what, .. }) in
+        store.quarantined(QuarantineReason::Analysis, room)?
+    {
+        report.quarantined.push(Defect::new(DefectKind::Analysis, file, Some(offset), what));
     }
     Ok(())
 }
@@ -219,9 +221,9 @@ fn check_files(
             report.n_records += checked.n_records;
             report.n_captures += checked.n_captures;
             report.n_mismatching += checked.n_mismatching;
-            report.n_set_aside += checked.n_set_aside;
-            report.set_aside.extend(checked.set_aside);
-            report.set_aside.truncate(MAX_LISTED);
+            report.n_quarantined += checked.n_quarantined;
+            report.quarantined.extend(checked.quarantined);
+            report.quarantined.truncate(MAX_LISTED);
             report.defects.extend(checked.defects);
             report.unfinished.extend(checked.unfinished);
         }
@@ -341,24 +343,25 @@ fn check_file(
         (0, n) => format!("{n} bytes behind the last commit"),
         (n, _) => format!("{n} captures are not in the state yet"),
     };
-    report.unfinished.push(Unfinished { file: file.name.clone(), what });
+    report.unfinished.push(UnfinishedWork { file: file.name.clone(), what });
     Ok(report)
 }
 
 impl VerifyReport {
     /// Number of defects that came with imported files.
-    pub fn n_foreign(&self) -> usize {
-        self.defects.iter().filter(|defect| defect.is_foreign).count()
+    pub fn n_imported(&self) -> usize {
+        self.defects.iter().filter(|defect| defect.is_imported).count()
     }
 
     /// Marks damage and false digests as imported if the file still has its imported bytes. Only files with such
     /// defects are read for this check.
     fn mark_imported(&mut self, archive: &Archive, file: &FileOnDisk, row: &FileRow) -> anyhow::Result<()> {
-        let may_be_foreign = |defect: &Defect| matches!(defect.kind, DefectKind::Damage | DefectKind::Digest);
+        let may_be_imported =
+            |defect: &Defect| matches!(defect.kind, DefectKind::Damage | DefectKind::Digest);
         let Some(source_digest) = &row.source_digest else { return Ok(()) };
-        if self.defects.iter().any(may_be_foreign) && imported_digest(archive, file)? == *source_digest {
-            for defect in self.defects.iter_mut().filter(|defect| may_be_foreign(defect)) {
-                defect.is_foreign = true;
+        if self.defects.iter().any(may_be_imported) && imported_digest(archive, file)? == *source_digest {
+            for defect in self.defects.iter_mut().filter(|defect| may_be_imported(defect)) {
+                defect.is_imported = true;
             }
         }
         Ok(())
@@ -372,9 +375,9 @@ impl VerifyReport {
         if defect.kind != DefectKind::Record {
             return self.defects.push(defect);
         }
-        self.n_set_aside += 1;
-        if self.set_aside.len() < MAX_LISTED {
-            self.set_aside.push(defect);
+        self.n_quarantined += 1;
+        if self.quarantined.len() < MAX_LISTED {
+            self.quarantined.push(defect);
         }
     }
 }
@@ -637,7 +640,7 @@ fn check_substitute(store: &Store, line: &CdxjLine, defects: &mut Vec<Defect>) -
     }
     let (file, offset) = (line.filename.as_deref().unwrap_or_default(), line.offset.unwrap_or(u64::MAX));
     if !store.has_capture_at(file, offset)? {
-        add_index(defects, "", format!("it names a record that is no capture: {line}"));
+        add_index(defects, "", format!("it names a record that is not a capture: {line}"));
     }
     Ok(())
 }

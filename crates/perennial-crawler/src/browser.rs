@@ -73,11 +73,12 @@ impl Browser {
     ) -> Result<RenderedPage, String> {
         let runtime = tokio::runtime::Handle::current();
         let (exchanges, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        let answer = |address: &str, deadline: Instant| -> Option<CapturedResource> {
+        let answer = |requested_url: &str, deadline: Instant| -> Option<CapturedResource> {
             let is_room = exchanges.lock().is_ok_and(|exchanges| exchanges.len() < MAX_REQUESTS)
                 && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
-            let to =
-                Url::parse(address).ok().filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
+            let to = Url::parse(requested_url)
+                .ok()
+                .filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
             let fetched = async {
                 let fetching = fetch(shared, url, &to, allow_private, now);
                 tokio::time::timeout_at(deadline.into(), fetching).await
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shells_are_told_from_pages() {
+    fn shells_are_distinguished_from_pages() {
         let app = "<html><head><title>App</title></head><body><div id=root></div><script src=/a.js></script></body></html>";
         assert!(is_shell(app));
         assert!(is_shell(

@@ -75,7 +75,7 @@ impl ConfigWatcher {
         let mut requests = HashMap::new();
         let read = |line: AuditEntry| {
             let time = Timestamp::parse(&line.time).ok();
-            if let Some(time) = time.filter(|time| line.act == "retry" && now - *time < REQUEST_LIFE) {
+            if let Some(time) = time.filter(|time| line.action == "retry" && now - *time < REQUEST_LIFE) {
                 // The log has whole seconds, so a visit in the same second may have preceded the request.
                 requests.insert(line.url, time + Span::from_secs(1));
             }

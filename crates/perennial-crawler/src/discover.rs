@@ -262,8 +262,8 @@ mod tests {
     fn items_name_pages_with_dates_and_feeds_of_comments() {
         let seeds = Seeds::new(vec![Seed::of_host(url("http://a.example/"))]).numbered(vec![1]);
         let (table, now) = (CrawlTable::default(), Timestamp::from_secs(1000));
-        let address = url("http://a.example/feed");
-        let target = VisitTarget::unvisited(PageId(1), SiteId(1), address.to_string(), PageKind::Feed, 1);
+        let feed_url = url("http://a.example/feed");
+        let target = VisitTarget::unvisited(PageId(1), SiteId(1), feed_url.to_string(), PageKind::Feed, 1);
         let item = |link: &str, secs: i64| ItemRow {
             key: link.into(),
             title: "One".into(),
@@ -278,9 +278,9 @@ mod tests {
             item("http://a.example/2", 2000),
             item("http://b.example/3", 900),
         ];
-        let feed = FeedRow { items, ..perennial_archive::feeds::feed_to_row(&feed, address.as_str()) };
+        let feed = FeedRow { items, ..perennial_archive::feeds::feed_to_row(&feed, feed_url.as_str()) };
         let mut found = Discoveries::new(&seeds, &table, now, &target);
-        found.read_feed(&address, &feed);
+        found.read_feed(&feed_url, &feed);
         let found = found.into_found();
         let pages: Vec<_> = found.iter().filter(|found| found.kind == PageKind::Page).collect();
         assert_eq!(

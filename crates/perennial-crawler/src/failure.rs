@@ -20,7 +20,7 @@ pub(super) enum VisitFailure {
     /// Under a virtual clock only loopback hosts are visited.
     #[error("time-lapse runs on loopback hosts only: crawl other hosts in real time")]
     TimeLapse,
-    #[error("the page asks not to be archived")]
+    #[error("the page forbids archiving (`noarchive`)")]
     NoArchive,
     #[error("{0}")]
     Fetch(Arc<FetchError>),

@@ -23,7 +23,7 @@ pub(super) enum QueueReason {
     /// The feed is due.
     Feed,
     /// An admin wants it now.
-    Asked,
+    Requested,
     /// The scheduler chose it.
     Scheduled(Reason),
 }
@@ -116,7 +116,7 @@ impl HostQueues {
             QueueReason::Sitemap => host.sitemaps.push_back((page, why)),
             // Feeds go before sitemaps, because new content is urgent.
             QueueReason::Feed => host.sitemaps.push_front((page, why)),
-            QueueReason::Asked => host.pages.push_front((page, why)),
+            QueueReason::Requested => host.pages.push_front((page, why)),
             _ => host.pages.push_back((page, why)),
         }
         self.n_waiting += 1;
@@ -234,16 +234,16 @@ mod tests {
     }
 
     #[test]
-    fn a_host_in_trouble_is_asked_again_when_a_person_wants_it_and_a_polite_pause_stays() {
+    fn a_requested_visit_reaches_a_host_in_trouble_after_the_polite_pause() {
         let mut hosts = HostQueues::new(1);
         hosts.push(SiteId(0), PageId(0), QueueReason::Pass);
         hosts.set_state(SiteId(0), HostState { ready_at: at(1_000_000), n_troubles: 3 });
         assert_eq!(hosts.pop(at(5)), None);
         hosts.reset_backoff(SiteId(0), at(5));
-        hosts.push(SiteId(0), PageId(1), QueueReason::Asked);
+        hosts.push(SiteId(0), PageId(1), QueueReason::Requested);
         assert_eq!(
             hosts.pop(at(5)),
-            Some((PageId(1), QueueReason::Asked)),
+            Some((PageId(1), QueueReason::Requested)),
             "what a person wants comes first"
         );
         hosts.release(SiteId(0), resting(9));

@@ -393,7 +393,7 @@ fn reason_text(why: QueueReason, target: &VisitTarget, cause: Option<&str>) -> S
         }
         QueueReason::Scheduled(reason) => return reason.describe(&context),
         QueueReason::Pass => "pass over everything",
-        QueueReason::Asked => "requested",
+        QueueReason::Requested => "requested",
         QueueReason::Needed => "a page needs it",
         QueueReason::Sitemap => "lists pages",
         QueueReason::Feed if target.kind == PageKind::Sitemap => "the sitemap is due",

@@ -266,8 +266,9 @@ impl Policy {
     pub(super) fn shorten_backoff(&self, record: &mut VisitRecord) {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return };
         let Some(every) = scheduler.every(record.target.page) else { return };
-        let asked = matches!(record.host_response(), Some(HostResponse::Overloaded { retry_after: Some(_) }));
-        if record.host.n_troubles > 0 && !asked {
+        let is_requested =
+            matches!(record.host_response(), Some(HostResponse::Overloaded { retry_after: Some(_) }));
+        if record.host.n_troubles > 0 && !is_requested {
             let longest = record.ended_at + every.interval.max(LEAST_BACKOFF);
             record.host.ready_at = record.host.ready_at.min(longest);
         }
@@ -317,7 +318,7 @@ impl Policy {
     /// Visits a page as soon as politeness allows, on request of an admin. Ends the backoff of its host.
     pub(super) fn visit_now(&mut self, site: SiteId, page: PageId, now: Timestamp) {
         self.hosts.reset_backoff(site, now);
-        self.hosts.push(site, page, QueueReason::Asked);
+        self.hosts.push(site, page, QueueReason::Requested);
     }
 
     /// Records that a hub announced news of a feed.

@@ -22,7 +22,7 @@ const MAX_CACHED: usize = 20_000;
 const MAX_STORED_BYTES: u64 = 2 * MAX_ROBOTS_BYTES as u64;
 
 pub(super) struct OriginRobots {
-    /// What it allows, or why it could not be read.
+    /// The rules, or why they could not be read.
     pub(super) rules: Result<Robots, VisitFailure>,
     fetched_at: Timestamp,
 }

@@ -169,7 +169,7 @@ impl CrawlLoop {
     fn awaited(&mut self, wakeup: Option<Timestamp>) -> Option<ExpectedVisit> {
         let n_working = self.policy.n_active() + self.policy.n_waiting() + self.policy.n_analysing() as u64;
         let wakeup = wakeup.filter(|_| n_working == 0 && !self.options.clock.is_time_lapse())?;
-        if self.foreseen.as_ref().is_none_or(|(asked, _)| *asked != wakeup) {
+        if self.foreseen.as_ref().is_none_or(|(wakeup_then, _)| *wakeup_then != wakeup) {
             let visit = self.policy.next_visit(self.now());
             let awaited = visit.and_then(|(at, ranked)| {
                 let url = self.store.page_url(ranked.page).ok()?;

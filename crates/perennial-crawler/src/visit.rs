@@ -233,9 +233,9 @@ impl VisitTask<'_> {
         let FetchedBody::Memory(payload) = &exchange.fetched.body else { return None };
         let payload = payload.clone();
         let (page, url, time) = (self.target.page, self.target.url.clone(), exchange.time);
-        let look = move || analyst.leave_out(page, &url, time, &payload, &html);
+        let decide = move || analyst.leave_out(page, &url, time, &payload, &html);
         // A page that cannot be analysed is stored in full.
-        tokio::task::spawn_blocking(look).await.ok()?.ok()?
+        tokio::task::spawn_blocking(decide).await.ok()?.ok()?
     }
 
     async fn read(&mut self, url: &Url, fetched: FetchedResponse, time: Timestamp) -> FetchedExchange {

@@ -33,7 +33,7 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 /// A request must be complete within this time.
 const MAX_TIME: Duration = Duration::from_secs(15);
 /// Subscription requests at a time: many feeds share a hub.
-const MAX_ASKING: usize = 2;
+const MAX_CONCURRENT_REQUESTS: usize = 2;
 /// Most announced feeds that are not planned yet.
 const MAX_WAITING: usize = 1_024;
 
@@ -43,7 +43,7 @@ pub(super) struct WebSub {
     /// Feeds with announced news.
     pub(super) notified: Receiver<PageId>,
     /// Permits for subscription requests.
-    asking: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
     listener: Option<(TcpListener, Sender<PageId>)>,
 }
@@ -59,8 +59,8 @@ impl WebSub {
         listener.set_nonblocking(true)?;
         let (sender, notified) = channel(MAX_WAITING);
         let subscriptions = Arc::new(Mutex::new(HubSubscriptions::new(callback)));
-        let asking = Arc::new(Semaphore::new(MAX_ASKING));
-        Ok(WebSub { subscriptions, notified, asking, listener: Some((listener, sender)) })
+        let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
+        Ok(WebSub { subscriptions, notified, turns, listener: Some((listener, sender)) })
     }
 
     pub(super) fn start(&mut self, clock: &Clock) -> anyhow::Result<()> {
@@ -100,12 +100,12 @@ impl WebSub {
 
     /// Sends one subscription request that is due. A failing hub is tried again later, like one that never verifies.
     pub(super) fn send_next(&self, shared: &Arc<VisitContext>) {
-        let Ok(turn) = self.asking.clone().try_acquire_owned() else { return };
-        let Some(asking) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
+        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return };
+        let Some(request) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
         let shared = shared.clone();
         tokio::spawn(async move {
-            let allow_private = shared.allow_private || is_of_private_seed(&shared, &asking.hub);
-            let _ = shared.client.post_form(&asking.hub, &asking.form, allow_private).await;
+            let allow_private = shared.allow_private || is_of_private_seed(&shared, &request.hub);
+            let _ = shared.client.post_form(&request.hub, &request.form, allow_private).await;
             drop(turn);
         });
     }

@@ -48,7 +48,7 @@ pub struct SiteQuality {
     pub by_page: [f64; 3],
     /// Like `pooled`, with equal weight for every version.
     pub count: CompletenessEstimate,
-    /// SnapshotCoherence of the versions closest to the requested instant.
+    /// Coherence of the versions closest to the requested instant.
     pub coherence: CoherenceEstimate,
 }
 
@@ -67,7 +67,7 @@ impl SiteQuality {
 #[derive(Clone, Debug)]
 pub struct ArchiveQuality {
     pub sites: Vec<SiteQuality>,
-    /// Completeness over all pages of all sites. SnapshotCoherence is the mean over sites (Definition 5.24).
+    /// Completeness over all pages of all sites. Coherence is the mean over sites (Definition 5.24).
     pub all: SiteQuality,
 }
 
@@ -109,7 +109,7 @@ pub fn measure(
     let store = snapshot.store();
     let mut sites = watched_pages(store, site, until, followed)?;
     let config = learn::schedule_config(&snapshot.archive().settings().crawl, None);
-    let believed = learn::scheduler(store, followed, config, 0, until)?;
+    let scheduler = learn::scheduler(store, followed, config, 0, until)?;
     let mut announced = announcements(snapshot.archive(), store, until)?;
     let mut all = SiteSums::default();
     let mut named = Vec::new();
@@ -119,8 +119,8 @@ pub fn measure(
         }
         let pages: Vec<&WatchedPage> = pages.values().collect();
         let mut sums = SiteSums::default();
-        sums.add_pages(&pages, &believed, until);
-        all.add_pages(&pages, &believed, until);
+        sums.add_pages(&pages, &scheduler, until);
+        all.add_pages(&pages, &scheduler, until);
         let versions: Vec<ObservedVersion> =
             pages.iter().filter_map(|page| version_at(&page.observations, page.weight, at)).collect();
         named.push(sums.finish(store.site_host(*site)?.unwrap_or_default(), coherence_bounds(&versions)));
@@ -237,26 +237,26 @@ fn announcers(store: &Store) -> anyhow::Result<BTreeSet<PageId>> {
 }
 
 impl SiteSums {
-    fn add_pages(&mut self, pages: &[&WatchedPage], believed: &Scheduler, until: Timestamp) {
+    fn add_pages(&mut self, pages: &[&WatchedPage], scheduler: &Scheduler, until: Timestamp) {
         let n_changed = pages.iter().filter(|page| page.has_changed()).count();
         for page in pages {
             let is_quiet = !page.has_changed();
             self.add_page(
                 page,
-                believed,
+                scheduler,
                 if is_quiet { quiet_prior(n_changed, pages.len()) } else { PRIOR_CHANGES },
                 until,
             );
         }
     }
 
-    fn add_page(&mut self, page: &WatchedPage, believed: &Scheduler, prior_changes: f64, until: Timestamp) {
+    fn add_page(&mut self, page: &WatchedPage, scheduler: &Scheduler, prior_changes: f64, until: Timestamp) {
         self.n_pages += 1;
         self.n_captures += page.observations.len() as u64;
         self.n_versions +=
             page.observations.iter().filter(|observation| observation.new.is_some()).count() as u64;
         let (observations, announced) = (&page.observations, &page.announced);
-        let expected = |from, to| believed.expected_changes(page.page, from, to);
+        let expected = |from, to| scheduler.expected_changes(page.page, from, to);
         let gaps = capture_gaps(
             &PageObservations { observations, announced, weight: page.weight, prior_changes },
             until,
@@ -264,14 +264,14 @@ impl SiteSums {
         );
         self.n_announced += gaps.iter().map(|gap| u64::from(gap.n_announced)).sum::<u64>();
         let estimate = completeness(gaps.iter().copied());
-        let [at_worst, likely] = estimate.chance_of_change;
+        let [at_worst, likely] = estimate.probability_of_change;
         // A page without a change has no share (Definition 5.12). If it did change, no change of it was captured.
         let has_changed = estimate.captured > 0.0;
         let is_known = has_changed || estimate.surely_missed > 0.0;
         let shares = [estimate.at_least, estimate.likely, estimate.at_most];
-        let chances = [at_worst, likely, f64::from(u8::from(is_known))];
-        for (place, (share, chance)) in shares.into_iter().zip(chances).enumerate() {
-            self.weights[place] += page.weight * chance;
+        let probabilities = [at_worst, likely, f64::from(u8::from(is_known))];
+        for (place, (share, probability)) in shares.into_iter().zip(probabilities).enumerate() {
+            self.weights[place] += page.weight * probability;
             self.shares[place] += if has_changed { page.weight * share } else { 0.0 };
         }
         self.gaps.extend(gaps);

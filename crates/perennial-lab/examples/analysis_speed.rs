@@ -114,7 +114,7 @@ impl VersionWalk {
         let seen = times.time("observe", || {
             let before = before.as_ref().map(|before| (&before.tree, &before.noise));
             compare(before, tree, &ImportanceConfig::default(), &|element| {
-                has_advertising_words(element.address())
+                has_advertising_words(element.url())
             })
         });
         self.n_pages += 1;

@@ -193,7 +193,7 @@ fn history(engine: &LayoutEngine, base: &str) -> PageHistory {
 }
 
 fn is_ad(element: &Element) -> bool {
-    has_advertising_words(element.address())
+    has_advertising_words(element.url())
 }
 
 fn weigh((tree, noise): &PageHistory, after: BlockTree, form: ImportanceForm) -> f64 {

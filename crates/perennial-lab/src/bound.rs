@@ -95,59 +95,60 @@ fn importance_values(world: &World, spec: &BoundSpec) -> Vec<f64> {
 /// visits.
 fn least_bound(
     supply: &[f64],
-    mut prices: Vec<f64>,
+    mut shadow_prices: Vec<f64>,
     n_rounds: usize,
     mut demand: impl FnMut(&[f64]) -> (f64, Vec<f64>),
 ) -> (Vec<f64>, f64) {
-    let mut best = (prices.clone(), f64::INFINITY);
-    let mean_of = |prices: &[f64]| prices.iter().sum::<f64>() / prices.len().max(1) as f64;
-    let (all, visits) = demand(&vec![0.0; prices.len()]);
+    let mut best = (shadow_prices.clone(), f64::INFINITY);
+    let mean_of =
+        |shadow_prices: &[f64]| shadow_prices.iter().sum::<f64>() / shadow_prices.len().max(1) as f64;
+    let (all, visits) = demand(&vec![0.0; shadow_prices.len()]);
     let least_scale = 0.2 * all / visits.iter().sum::<f64>().max(1.0);
-    let mut scale = mean_of(&prices).max(least_scale);
+    let mut scale = mean_of(&shadow_prices).max(least_scale);
     let (mut step, mut n_in_vain) = (0.5, 0);
-    let mut heading = vec![0.0; prices.len()];
+    let mut heading = vec![0.0; shadow_prices.len()];
     for _ in 0..n_rounds {
-        let (gain, wanted) = demand(&prices);
-        let worth: f64 = prices.iter().zip(supply).map(|(price, n)| price * n).sum();
+        let (gain, wanted) = demand(&shadow_prices);
+        let worth: f64 = shadow_prices.iter().zip(supply).map(|(shadow_price, n)| shadow_price * n).sum();
         if gain + worth < best.1 {
-            best = (prices.clone(), gain + worth);
+            best = (shadow_prices.clone(), gain + worth);
             n_in_vain = 0;
         } else {
             n_in_vain += 1;
         }
         if n_in_vain >= PATIENCE {
             // Return to the best prices, from which shorter steps may improve further.
-            prices.clone_from(&best.0);
+            shadow_prices.clone_from(&best.0);
             (step, n_in_vain) = (step * 0.6, 0);
             heading.fill(0.0);
             continue;
         }
-        let places = prices.iter_mut().zip(&mut heading).zip(wanted.iter().zip(supply));
-        for ((price, heading), (wanted, supply)) in places {
+        let places = shadow_prices.iter_mut().zip(&mut heading).zip(wanted.iter().zip(supply));
+        for ((shadow_price, heading), (wanted, supply)) in places {
             let excess = ((wanted - supply) / supply.max(1.0)).clamp(-1.0, MOST_EXCESS);
             *heading = MOMENTUM * *heading + (1.0 - MOMENTUM) * excess;
-            *price = (*price + step * scale * *heading).max(0.0);
+            *shadow_price = (*shadow_price + step * scale * *heading).max(0.0);
         }
-        scale = 0.5 * scale + 0.5 * mean_of(&prices).max(least_scale);
+        scale = 0.5 * scale + 0.5 * mean_of(&shadow_prices).max(least_scale);
     }
     best
 }
 
 /// The best single price for all visits, and its bound. The search starts from it. It is exact if only the sum of
 /// visits is limited.
-fn uniform_price(total: f64, highest: f64, mut demand: impl FnMut(f64) -> (f64, f64)) -> (f64, f64) {
+fn uniform_shadow_price(total: f64, highest: f64, mut demand: impl FnMut(f64) -> (f64, f64)) -> (f64, f64) {
     let (mut low, mut high) = (0.0, highest.max(f64::MIN_POSITIVE));
     let mut best = f64::INFINITY;
-    let mut price = 0.0;
+    let mut shadow_price = 0.0;
     for _ in 0..30 {
-        let (gain, wanted) = demand(price);
-        best = best.min(gain + price * total);
+        let (gain, wanted) = demand(shadow_price);
+        best = best.min(gain + shadow_price * total);
         if wanted > total {
-            low = price;
+            low = shadow_price;
         } else {
-            high = price;
+            high = shadow_price;
         }
-        price = 0.5 * (low + high);
+        shadow_price = 0.5 * (low + high);
     }
-    (price, best)
+    (shadow_price, best)
 }

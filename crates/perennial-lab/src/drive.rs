@@ -61,7 +61,7 @@ pub struct CrawlQuality {
     pub completeness: Completeness,
     /// Share of a snapshot that existed at one instant; mean over queries.
     pub coherence: SnapshotCoherence,
-    /// SnapshotCoherence without the versions before the first known change.
+    /// Coherence without the versions before the first known change.
     pub coherence_of_changed: SnapshotCoherence,
     /// How close captures are to the instants of the same queries.
     pub timeliness: Timeliness,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use perennial_core::schedule::{Budget, Goal, KnownPattern, Observed, ScheduleConfig};
+use perennial_core::schedule::{Budget, Goal, KnownPattern, ObservedImportance, ScheduleConfig};
 use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -273,8 +273,8 @@ impl Experiment {
             floor: self.floor,
             learn: run.learned,
             observed: match self.visibility {
-                Visibility::LastChange => Observed::LastChange,
-                Visibility::Difference => Observed::Difference,
+                Visibility::LastChange => ObservedImportance::LastChange,
+                Visibility::Difference => ObservedImportance::Difference,
             },
             ..ScheduleConfig::default()
         };

@@ -7,7 +7,7 @@
 use perennial_core::time::Timestamp;
 
 use crate::rng::WorldRng;
-use crate::world::{DayProfile, HOURS, PageSpec, TruePattern, World};
+use crate::world::{DayProfile, HOURS, TruePattern, World, WorldPageSpec};
 
 /// Changes per day of the median page.
 const MEDIAN_CHANGES_PER_DAY: f64 = 4.0;
@@ -72,7 +72,7 @@ impl PaperWorld {
     /// hours of the day that are drawn for it.
     pub fn build_unlike(&self) -> World {
         let start = Timestamp::from_secs(MONDAY);
-        let specs: Vec<PageSpec> = (0u64..)
+        let specs: Vec<WorldPageSpec> = (0u64..)
             .zip(self.specs())
             .map(|(place, spec)| move_to_own_hours(spec, self.seed, place))
             .collect();
@@ -80,7 +80,7 @@ impl PaperWorld {
     }
 
     /// The pages with their patterns, before changes are drawn.
-    pub fn specs(&self) -> Vec<PageSpec> {
+    pub fn specs(&self) -> Vec<WorldPageSpec> {
         let pages = (0..self.n_sites).flat_map(|site| (0..self.pages_per_site).map(move |page| (site, page)));
         pages
             .map(|(site, page)| {
@@ -92,7 +92,7 @@ impl PaperWorld {
     }
 }
 
-fn draw_spec(site: String, name: String, rng: &mut WorldRng) -> PageSpec {
+fn draw_spec(site: String, name: String, rng: &mut WorldRng) -> WorldPageSpec {
     let habit = draw_habit(rng);
     let rate_normal = rng.normal();
     let changes_per_day = MEDIAN_CHANGES_PER_DAY
@@ -103,7 +103,7 @@ fn draw_spec(site: String, name: String, rng: &mut WorldRng) -> PageSpec {
     let importance = draw_importance(rng);
     let workday = draw_profile(habit, changes_per_day, importance, rng);
     let weekend = draw_profile(habit, changes_per_day * weekend_share, importance, rng);
-    PageSpec {
+    WorldPageSpec {
         name,
         site,
         weight: draw_weight(rate_normal, rng),
@@ -113,7 +113,7 @@ fn draw_spec(site: String, name: String, rng: &mut WorldRng) -> PageSpec {
 }
 
 /// Moves all changes of a page to its own hours. Their number and importance stay the same.
-fn move_to_own_hours(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
+fn move_to_own_hours(spec: WorldPageSpec, seed: u64, place: u64) -> WorldPageSpec {
     let mut rng = WorldRng::fork(seed, (2 << 32) + place);
     let shape = burst_shape(rng.below(HOURS), 1 + rng.below(2));
     let profile = |of: &DayProfile| {
@@ -121,7 +121,7 @@ fn move_to_own_hours(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
     };
     let pattern =
         TruePattern { workday: profile(&spec.pattern.workday), weekend: profile(&spec.pattern.weekend) };
-    PageSpec { pattern, ..spec }
+    WorldPageSpec { pattern, ..spec }
 }
 
 fn draw_habit(rng: &mut WorldRng) -> Habit {
@@ -212,7 +212,8 @@ mod tests {
         assert!(weights[0] >= 1.0 && weights[weights.len() - 1] <= MAX_WEIGHT);
         // The median of a Pareto variable with tail a is 2^(1/a).
         assert!((weights[weights.len() / 2] / 2f64.powf(1.0 / WEIGHT_TAIL) - 1.0).abs() < 0.1);
-        let busy = |spec: &&PageSpec| spec.pattern.workday.rate.iter().sum::<f64>() > MEDIAN_CHANGES_PER_DAY;
+        let busy =
+            |spec: &&WorldPageSpec| spec.pattern.workday.rate.iter().sum::<f64>() > MEDIAN_CHANGES_PER_DAY;
         let mean = |it: Vec<f64>| it.iter().sum::<f64>() / it.len() as f64;
         let of_busy = mean(specs.iter().filter(busy).map(|spec| spec.weight.ln()).collect());
         let of_slow = mean(specs.iter().filter(|spec| !busy(spec)).map(|spec| spec.weight.ln()).collect());

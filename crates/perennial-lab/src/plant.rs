@@ -174,7 +174,7 @@ impl Planter {
     }
 
     fn count_words(&mut self, block: &Block) {
-        let links = block.links.iter().flat_map(|link| [&link.name, &link.address]);
+        let links = block.links.iter().flat_map(|link| [&link.name, &link.url]);
         let images = block.images.iter().flat_map(|image| [&image.name, &image.source]);
         for key in links.chain(images).chain(block.texts.iter().map(|text| &text.text)) {
             *self.counts.entry(key.clone()).or_default() += 1;
@@ -183,7 +183,7 @@ impl Planter {
 
     fn is_unique(&self, element: &Element) -> bool {
         let once = |key: &str| key.is_empty() || self.counts.get(key) == Some(&1);
-        !element.text().is_empty() && once(element.text()) && once(element.address())
+        !element.text().is_empty() && once(element.text()) && once(element.url())
     }
 
     /// A word that does not occur on the page.
@@ -283,17 +283,17 @@ impl Planter {
 
     fn updated_element(&mut self, element: &Element) -> Option<Element> {
         let word = self.new_word();
-        let address = format!("http://planted.example/{word}");
+        let url = format!("http://planted.example/{word}");
         let rename = self.rng.below(2) == 0;
         match element {
-            Element::Link(link) if rename && !link.address.is_empty() => {
-                Some(Element::Link(Link::new(word, link.address.as_str())))
+            Element::Link(link) if rename && !link.url.is_empty() => {
+                Some(Element::Link(Link::new(word, link.url.as_str())))
             }
-            Element::Link(link) => Some(Element::Link(Link::new(link.name.as_str(), address))),
+            Element::Link(link) => Some(Element::Link(Link::new(link.name.as_str(), url))),
             Element::Image(image) if rename && !image.source.is_empty() => {
                 Some(Element::Image(Image::new(word, image.source.as_str())))
             }
-            Element::Image(image) => Some(Element::Image(Image::new(image.name.as_str(), address))),
+            Element::Image(image) => Some(Element::Image(Image::new(image.name.as_str(), url))),
             Element::Text(text) => self.reword(&text.text).map(|text| Element::Text(Text::new(text))),
         }
     }
@@ -330,10 +330,10 @@ impl Planter {
     }
 
     fn new_element(&mut self, kind: ElementKind) -> Element {
-        let (name, address) = (self.new_word(), format!("http://planted.example/{}", self.new_word()));
+        let (name, url) = (self.new_word(), format!("http://planted.example/{}", self.new_word()));
         match kind {
-            ElementKind::Link => Element::Link(Link::new(name, address)),
-            ElementKind::Image => Element::Image(Image::new(name, address)),
+            ElementKind::Link => Element::Link(Link::new(name, url)),
+            ElementKind::Image => Element::Image(Image::new(name, url)),
             ElementKind::Text => {
                 let words: Vec<String> = (0..8).map(|_| self.new_word()).collect();
                 Element::Text(Text::new(words.join(" ")))
@@ -536,7 +536,7 @@ mod tests {
     }
 
     fn any_leaf() -> impl Strategy<Value = Block> {
-        let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, address)| Link::new(name, address));
+        let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, url)| Link::new(name, url));
         let image = ("[ab]{0,1}", "/[xy]{0,2}").prop_map(|(name, source)| Image::new(name, source));
         let text = "([abcd] ){0,5}<?".prop_map(Text::new);
         (vec(link, 0..4), vec(image, 0..3), vec(text, 0..4), 0.01..1.0f32).prop_map(

@@ -219,12 +219,12 @@ pub fn timeliness(pages: &[PageRecord<'_>], query: Timestamp) -> Timeliness {
     Timeliness { freshness: ratio(fresh, weight), blur }
 }
 
-/// SnapshotCoherence of an archive at an instant: the coherence of each site's closest versions, as the mean over sites.
+/// The coherence of an archive at an instant: the coherence of each site's closest versions, as the mean over sites.
 pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> SnapshotCoherence {
     mean_coherence(pages, query, |_| true)
 }
 
-/// SnapshotCoherence without the versions before the first known change. Each of them weighs as much as the whole page, and all
+/// Coherence without the versions before the first known change. Each of them weighs as much as the whole page, and all
 /// of them are valid together. They would hide the effect of a strategy in the first days.
 pub fn archive_coherence_of_changed(pages: &[PageRecord<'_>], query: Timestamp) -> SnapshotCoherence {
     mean_coherence(pages, query, |version| version.since > Timestamp::from_millis(i64::MIN))
@@ -389,13 +389,13 @@ mod tests {
         #[test]
         fn one_pass_over_captures_equals_brute_force(
             mut times in prop::collection::vec(0i64..60, 0..30),
-            mut looks in prop::collection::vec(0i64..60, 0..30),
+            mut visit_secs in prop::collection::vec(0i64..60, 0..30),
             from in 0i64..60, length in 0i64..60,
         ) {
             times.sort_unstable();
-            looks.sort_unstable();
+            visit_secs.sort_unstable();
             let list = changes(&times.iter().map(|secs| (*secs, 0.5)).collect::<Vec<_>>());
-            let captures: Vec<Timestamp> = looks.iter().map(|secs| at(*secs)).collect();
+            let captures: Vec<Timestamp> = visit_secs.iter().map(|secs| at(*secs)).collect();
             let window = Window { from: at(from), until: at(from + length) };
             let page = PageRecord { site: SiteId(0), weight: 1.0, changes: &list, captures: &captures };
             let fast = page_completeness(&page, window);

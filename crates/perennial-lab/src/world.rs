@@ -1,7 +1,7 @@
 //! A [`World`] holds the pages of a simulation and every change of them.
 //!
 //! It has the pages of some sites, their weights, and all changes within a span of time (P-QUALITY 7; docs/papers.md,
-//! The papers' world). A seed draws the changes from the hourly patterns of [`PageSpec`]s, or the changes come from a
+//! The papers' world). A seed draws the changes from the hourly patterns of [`WorldPageSpec`]s, or the changes come from a
 //! trace.
 
 pub use crate::quality::Change;
@@ -72,7 +72,7 @@ pub struct TruePattern {
 
 /// A page whose changes [`World::from_specs`] draws.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PageSpec {
+pub struct WorldPageSpec {
     /// A path or URL.
     pub name: String,
     /// The site's name. Specifications with the same name share a site.
@@ -130,7 +130,7 @@ impl World {
     /// Draws the changes of `specs`: an inhomogeneous Poisson process per page, with Beta-distributed importances
     /// around the mean of the hour. Each page has its own random stream, so its changes depend only on the seed and its
     /// index.
-    pub fn from_specs(name: &str, start: Timestamp, days: u32, specs: &[PageSpec], seed: u64) -> World {
+    pub fn from_specs(name: &str, start: Timestamp, days: u32, specs: &[WorldPageSpec], seed: u64) -> World {
         let end = start + Span::from_hours(i64::from(days) * 24);
         let mut sites = SiteNames::default();
         let pages = specs.iter().enumerate().map(|(place, spec)| {
@@ -219,7 +219,7 @@ pub fn hour_of_day(instant: Timestamp) -> usize {
 }
 
 /// Takes exponential steps in the integrated rate, hour by hour. The rest of a step carries over to the next hour.
-fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, rng: &mut WorldRng) -> Vec<Change> {
+fn draw_changes(spec: &WorldPageSpec, start: Timestamp, end: Timestamp, rng: &mut WorldRng) -> Vec<Change> {
     let end = spec.dies_at.map_or(end, |dies_at| dies_at.min(end));
     let mut changes = Vec::new();
     let mut hour_start = start;
@@ -252,8 +252,8 @@ mod tests {
         Timestamp::parse("2026-01-05").unwrap()
     }
 
-    fn spec(pattern: TruePattern) -> PageSpec {
-        PageSpec { name: "/".to_owned(), site: "a".to_owned(), weight: 1.0, pattern, dies_at: None }
+    fn spec(pattern: TruePattern) -> WorldPageSpec {
+        WorldPageSpec { name: "/".to_owned(), site: "a".to_owned(), weight: 1.0, pattern, dies_at: None }
     }
 
     fn flat(rate: f64, importance: f64) -> DayProfile {
@@ -278,7 +278,7 @@ mod tests {
         let mut workday = flat(0.0, 0.5);
         workday.rate[9] = 2.0;
         let pattern = TruePattern { workday, weekend: flat(0.25, 0.1) };
-        let specs: Vec<PageSpec> = (0..50).map(|_| spec(pattern.clone())).collect();
+        let specs: Vec<WorldPageSpec> = (0..50).map(|_| spec(pattern.clone())).collect();
         let world = World::from_specs("test", monday(), 28, &specs, 1);
         let (mut at_nine, mut on_weekends) = (0, 0);
         for event in world.events() {

@@ -141,10 +141,10 @@ impl<'a> DocumentBuilder<'a> {
                 .map(|(name, value)| Attribute { name: html_name(name), value: value.to_string() });
             return Some(mutator.create_element(html_element("link"), attributes.into()));
         }
-        let address = url.as_str().replace('\\', "%5C").replace('"', "%22");
+        let quoted_url = url.as_str().replace('\\', "%5C").replace('"', "%22");
         Some(style_element(
             mutator,
-            &format!("@import url(\"{address}\") {};", media.replace([';', '{', '}'], " ")),
+            &format!("@import url(\"{quoted_url}\") {};", media.replace([';', '{', '}'], " ")),
         ))
     }
 

@@ -27,7 +27,7 @@ pub const MAX_REQUESTS: usize = 2000;
 /// Most response bytes per page. Further requests fail.
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Longer URLs are not requested.
-const MAX_ADDRESS_BYTES: usize = 16 << 10;
+const MAX_URL_BYTES: usize = 16 << 10;
 /// Frames and workers per page.
 const MAX_TARGETS: usize = 200;
 /// Time for reading a page after its deadline, if the deadline was at least as long.
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const START: Duration = Duration::from_secs(10);
 
 /// Checks of a browser's processes, a tenth of a second apart, until all are sandboxed.
-const MAX_LOOKS: usize = 30;
+const MAX_CHECKS: usize = 30;
 
 /// How the browser is run.
 #[derive(Clone, Debug)]
@@ -155,12 +155,12 @@ impl Chromium {
             // The page's process is sandboxed once it responds. A spare process for the next page may still be
             // starting.
             visit.call("Runtime.evaluate", json!({"expression": "1"}))?;
-            let mut n_looks = 1;
+            let mut n_checks = 1;
             let mut isolation = visit.connection.isolation();
-            while options.launch.sandbox && !isolation.0 && n_looks < MAX_LOOKS {
+            while options.launch.sandbox && !isolation.0 && n_checks < MAX_CHECKS {
                 std::thread::sleep(Duration::from_millis(100));
                 isolation = visit.connection.isolation();
-                n_looks += 1;
+                n_checks += 1;
             }
             let (has_sandbox, has_own_network) = isolation;
             visit.close();
@@ -337,7 +337,7 @@ impl<'a> BrowserTab<'a> {
             let (session, params) = (text(&event["sessionId"]), &event["params"]);
             let method = event["method"].as_str().unwrap_or_default();
             if method == "Target.targetCreated" {
-                self.close_foreign_target(&params["targetInfo"])?;
+                self.close_unknown_target(&params["targetInfo"])?;
             }
             if !self.sessions.contains(&session) {
                 continue;
@@ -380,7 +380,7 @@ impl<'a> BrowserTab<'a> {
     }
 
     /// Closes windows, and workers that outlive the page.
-    fn close_foreign_target(&mut self, target: &Value) -> Result<(), BrowserError> {
+    fn close_unknown_target(&mut self, target: &Value) -> Result<(), BrowserError> {
         let is_part = matches!(target["type"].as_str(), Some("iframe" | "worker" | "tab" | "browser"));
         let is_ours = target["browserContextId"] == self.context.as_str();
         if !is_ours || is_part || target["targetId"] == self.target.as_str() {
@@ -498,7 +498,7 @@ fn document(page: &BrowserPage<'_>) -> CapturedResource {
 fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
     let url = request["request"]["url"].as_str()?;
     let url = url.split('#').next().unwrap_or(url);
-    if url.len() > MAX_ADDRESS_BYTES || Instant::now() >= deadline {
+    if url.len() > MAX_URL_BYTES || Instant::now() >= deadline {
         return None;
     }
     answers(url, deadline)

@@ -44,7 +44,7 @@ const REVEALING_CSS: &str = "html,body{display:block!important}
 const MAX_REQUESTS: usize = 4000;
 
 /// Looks up several subresources, in order.
-pub(crate) type AskSubresources<'a> = dyn Fn(&[String]) -> Vec<Subresource> + 'a;
+pub(crate) type FindSubresources<'a> = dyn Fn(&[String]) -> Vec<Subresource> + 'a;
 
 /// The embedded engine with its fonts. It lays out one page at a time.
 pub struct LayoutEngine {
@@ -82,10 +82,10 @@ impl LayoutEngine {
     }
 
     /// The same with subresources that are already reduced for layout.
-    pub(crate) fn boxes_with_lookup(&self, dom: &Dom, base: &Url, ask: &AskSubresources) -> Boxes {
-        let boxes = self.boxes_by(dom, base, ask, &self.sheets);
+    pub(crate) fn boxes_with_lookup(&self, dom: &Dom, base: &Url, find: &FindSubresources) -> Boxes {
+        let boxes = self.boxes_by(dom, base, find, &self.sheets);
         if dom.has_body_text && is_blank(dom, &boxes) {
-            return self.boxes_by(dom, base, ask, &self.revealing_sheets);
+            return self.boxes_by(dom, base, find, &self.revealing_sheets);
         }
         boxes
     }
@@ -94,7 +94,7 @@ impl LayoutEngine {
         &self,
         dom: &Dom,
         base: &Url,
-        ask: &AskSubresources,
+        find: &FindSubresources,
         sheets: &[UserAgentStylesheet],
     ) -> Boxes {
         let net = Arc::new(RequestCollector::default());
@@ -114,10 +114,10 @@ impl LayoutEngine {
         });
         let mut mentions = Mentions::default();
         let built = DocumentBuilder::new(dom, base, &mut mentions).into_document(&mut document);
-        answer(&mut document, &net, ask, &mut mentions);
+        answer(&mut document, &net, find, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
-            answer(&mut document, &net, ask, &mut mentions);
+            answer(&mut document, &net, find, &mut mentions);
             alternative::size_placeholders(&mut document, dom, &built);
             mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
@@ -163,7 +163,7 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 fn answer(
     document: &mut BaseDocument,
     net: &RequestCollector,
-    ask: &AskSubresources,
+    find: &FindSubresources,
     mentions: &mut Mentions,
 ) {
     let mut n_left = MAX_REQUESTS;
@@ -172,9 +172,9 @@ fn answer(
         if urls.is_empty() {
             return;
         }
-        let n_asked = urls.len().min(n_left);
-        n_left -= n_asked;
-        let found = ask(&urls[..n_asked]).into_iter().chain(std::iter::repeat(Subresource::Absent));
+        let n_requested = urls.len().min(n_left);
+        n_left -= n_requested;
+        let found = find(&urls[..n_requested]).into_iter().chain(std::iter::repeat(Subresource::Absent));
         for ((url, handler), found) in urls.into_iter().zip(handlers).zip(found) {
             match found {
                 Subresource::Image(width, height) => load_image(document, url, width, height),

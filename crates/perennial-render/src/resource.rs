@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn data_addresses_are_resources_too() {
+    fn data_urls_are_resources_too() {
         assert_eq!(
             subresource("data:text/css,a%7Bcolor:red%7D", nothing),
             Subresource::Css("a{color:red}".into())

@@ -36,11 +36,11 @@ pub fn layout<'a>(dom: &'a Dom, url: &str) -> Layout<'a> {
 
 enum WalkStep {
     Enter(u32, Option<u32>),
-    Leave(u32, BoxKind),
+    Leave(u32, FlowKind),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum BoxKind {
+enum FlowKind {
     Inline,
     Block,
     Row,
@@ -101,7 +101,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn open(&mut self, index: u32, parent: Option<u32>, kind: BoxKind) {
+    fn open(&mut self, index: u32, parent: Option<u32>, kind: FlowKind) {
         let dom = self.dom;
         let source = &dom.nodes[index as usize];
         let mut node = element(source, parent.map(|parent| &self.nodes[parent as usize]));
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
             self.nodes.push(node);
             return;
         }
-        if kind == BoxKind::Inline {
+        if kind == FlowKind::Inline {
             node.rect = self.replaced(index);
             self.nodes.push(node);
             return;
@@ -134,7 +134,7 @@ impl<'a> Flow<'a> {
         let mut block =
             OpenBlock::new(x + indent, y + body_margin(source.tag()), (w - 2.0 * indent).max(40.0));
         block.after = after;
-        if kind == BoxKind::Row {
+        if kind == FlowKind::Row {
             let n_cells = dom.children(index).filter(|&child| dom.is_element(child)).count().max(1);
             block.row = Some((block.w / n_cells as f32, 0.0, y));
         }
@@ -142,8 +142,8 @@ impl<'a> Flow<'a> {
         self.blocks.push(block);
     }
 
-    fn leave(&mut self, out: u32, kind: BoxKind) {
-        if kind == BoxKind::Inline {
+    fn leave(&mut self, out: u32, kind: FlowKind) {
+        if kind == FlowKind::Inline {
             return self.join(out);
         }
         let Some(mut block) = self.blocks.pop() else { return };
@@ -165,7 +165,7 @@ impl<'a> Flow<'a> {
     fn join(&mut self, out: u32) {
         let (rect, parent) = (self.nodes[out as usize].rect, self.nodes[out as usize].parent);
         if let Some(parent) =
-            parent.filter(|&parent| kind(&self.nodes[parent as usize].tag) == BoxKind::Inline)
+            parent.filter(|&parent| kind(&self.nodes[parent as usize].tag) == FlowKind::Inline)
         {
             let above = &mut self.nodes[parent as usize];
             above.rect = above.rect.union(&rect);
@@ -287,24 +287,24 @@ fn element<'a>(source: &'a DomNode, above: Option<&LayoutNode>) -> LayoutNode<'a
     }
 }
 
-fn kind(tag: &str) -> BoxKind {
+fn kind(tag: &str) -> FlowKind {
     match tag {
-        "tr" => BoxKind::Row,
+        "tr" => FlowKind::Row,
         "html" | "body" | "address" | "article" | "aside" | "blockquote" | "center" | "dd" | "details"
         | "dialog" | "dir" | "div" | "dl" | "dt" | "fieldset" | "figcaption" | "figure" | "footer"
         | "form" | "frameset" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "header" | "hgroup" | "hr"
         | "li" | "listing" | "main" | "menu" | "nav" | "ol" | "p" | "pre" | "search" | "section"
         | "summary" | "ul" | "xmp" | "table" | "thead" | "tbody" | "tfoot" | "td" | "th" | "caption" => {
-            BoxKind::Block
+            FlowKind::Block
         }
-        _ => BoxKind::Inline,
+        _ => FlowKind::Inline,
     }
 }
 
 fn display(tag: &str) -> Display {
     match tag {
         "table" | "thead" | "tbody" | "tfoot" | "tr" | "td" | "th" | "caption" => Display::Table,
-        _ if kind(tag) == BoxKind::Inline => Display::Inline,
+        _ if kind(tag) == FlowKind::Inline => Display::Inline,
         _ => Display::Block,
     }
 }

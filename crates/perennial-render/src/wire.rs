@@ -2,7 +2,7 @@
 //!
 //! A frame is its length (4 bytes, little endian), its kind (1 byte) and its fields: numbers as LEB128, floats as 4
 //! bytes, texts with their length before them. A page is sent as the nodes that the engine needs, with each name
-//! written once. Its boxes return without text. Frames are never stored, because both ends must be the same program.
+//! written once. The response contains its boxes without text. Frames are never stored, because both ends must be the same program.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};

@@ -55,7 +55,7 @@ pub fn confinement_gaps(limits: WorkerLimits) -> io::Result<Vec<String>> {
         ];
         let missing =
             missing.into_iter().filter_map(|(name, why)| Some(format!("{name} is missing: {}", why?)));
-        let possible = possible_actions(&program).into_iter().map(|act| format!("it can {act}"));
+        let possible = possible_actions(&program).into_iter().map(|action| format!("it can {action}"));
         possible.chain(missing).collect()
     })
 }
@@ -70,7 +70,7 @@ fn possible_actions(readable: &Path) -> Vec<&'static str> {
         ("start processes", Command::new(readable).arg("--version").output().is_ok()),
         ("start threads", std::thread::Builder::new().spawn(|| ()).is_ok()),
     ];
-    tries.into_iter().filter(|(_, is_possible)| *is_possible).map(|(act, _)| act).collect()
+    tries.into_iter().filter(|(_, is_possible)| *is_possible).map(|(action, _)| action).collect()
 }
 
 /// Runs work on a thread with a large stack, confined as far as this machine allows.
@@ -102,8 +102,8 @@ fn converse(from: impl Read + Send, to: impl Write + Send, cpu_secs: u64) -> io:
         };
         confine::allow_cpu(cpu_secs)?;
         let base = Url::parse(&page.base).map_err(io::Error::other)?;
-        let ask = |wanted: &[String]| ask(&streams, wanted);
-        let done = catch_unwind(AssertUnwindSafe(|| engine.boxes_with_lookup(&page.dom, &base, &ask)));
+        let request = |wanted: &[String]| request(&streams, wanted);
+        let done = catch_unwind(AssertUnwindSafe(|| engine.boxes_with_lookup(&page.dom, &base, &request)));
         let answer = match done {
             Ok(boxes) => WorkerMessage::Done(Box::new(numbered(boxes, &page.sources))),
             Err(words) => WorkerMessage::Panicked(panic_message(&*words)),
@@ -123,10 +123,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Requests subresources from the other end, all at once. `data:` URLs are answered here.
-fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Subresource> {
+fn request(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Subresource> {
     let is_own = |url: &&String| url.starts_with("data:");
-    let asked: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
-    let mut found = if asked.is_empty() { Vec::new() } else { ask_other_end(streams, asked) }.into_iter();
+    let requested: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
+    let mut found =
+        if requested.is_empty() { Vec::new() } else { request_from_parent(streams, requested) }.into_iter();
     let answer = |url: &String| match is_own(&url) {
         true => subresource(url, |_| None::<CapturedResource>),
         false => found.next().unwrap_or(Subresource::Absent),
@@ -134,7 +135,7 @@ fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Subre
     wanted.iter().map(answer).collect()
 }
 
-fn ask_other_end(streams: &Mutex<(impl Read, impl Write)>, wanted: Vec<String>) -> Vec<Subresource> {
+fn request_from_parent(streams: &Mutex<(impl Read, impl Write)>, wanted: Vec<String>) -> Vec<Subresource> {
     let (from, to) = &mut *lock(streams);
     match WorkerMessage::Need(wanted).write(to).and_then(|()| WorkerMessage::read(from)) {
         Ok(Some(WorkerMessage::Answer(found))) => found,

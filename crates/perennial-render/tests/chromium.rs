@@ -37,7 +37,7 @@ fn both_engines_see_the_same_words_in_the_same_order() {
     let html = "<link rel=stylesheet href=/s.css><body><nav>Menu one</nav><main><h1>Title</h1><p>Body <b>bold</b> text</main>\
         <div class=gone>never</div><div style='position:absolute;left:-9999px'>off page</div><p aria-hidden=true>hidden";
     let lookup = |url: &str| {
-        assert_eq!(url.split('/').nth(2), Some("a.example"), "nothing else is asked for");
+        assert_eq!(url.split('/').nth(2), Some("a.example"), "nothing else is requested");
         (url == "http://a.example/s.css").then(|| CapturedResource {
             status: 200,
             content_type: "text/css".into(),
@@ -54,7 +54,7 @@ fn both_engines_see_the_same_words_in_the_same_order() {
 }
 
 #[test]
-fn scripts_run_with_a_fixed_clock_and_fixed_chance() {
+fn scripts_run_with_a_fixed_clock_and_fixed_random_numbers() {
     let html = "<body><p id=p>before<script>setTimeout(() => { p.textContent = \
         `${new Date(Date.now()).getUTCFullYear()} ${Math.random()} ${crypto.getRandomValues(new Uint8Array(2))}` }, 500)</script>";
     let mut chromium = chromium();
@@ -156,30 +156,30 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
         };
         Some(CapturedResource { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
     };
-    let asked = std::sync::Mutex::new(Vec::new());
+    let requested = std::sync::Mutex::new(Vec::new());
     let noting = |url: &str, deadline| {
-        asked.lock().expect("asked").push(url.to_owned());
+        requested.lock().expect("asked").push(url.to_owned());
         answers(url, deadline)
     };
     let seen = chromium().layout(&page(html), &noting).expect("laid out");
-    let asked = asked.into_inner().expect("asked");
-    assert!(asked.contains(&"http://b.example/from-frame".to_string()), "{asked:?}");
-    assert_eq!(words(&seen.layout), ["by", "a", "worker"], "{asked:?}");
+    let requested = requested.into_inner().expect("asked");
+    assert!(requested.contains(&"http://b.example/from-frame".to_string()), "{requested:?}");
+    assert_eq!(words(&seen.layout), ["by", "a", "worker"], "{requested:?}");
     assert_eq!(seen.ending, LoadEnd::Whole);
 }
 
 #[test]
-fn a_page_that_never_ends_asking_is_taken_as_it_is() {
+fn a_page_that_never_stops_requesting_is_taken_as_it_is() {
     let html = "<p>flood<script>const next = (n) => fetch('/part/' + n).finally(() => next(n + 1)); \
         for (let i = 0; i < 50; i++) next(i)</script>";
-    let n_asked = AtomicUsize::new(0);
+    let n_requested = AtomicUsize::new(0);
     let answers = |_: &str, _| {
-        n_asked.fetch_add(1, Ordering::SeqCst);
+        n_requested.fetch_add(1, Ordering::SeqCst);
         None
     };
     let seen = chromium().layout(&page(html), &answers).expect("laid out");
     assert_eq!((words(&seen.layout), seen.ending), (vec!["flood"], LoadEnd::Flood));
-    assert!(n_asked.load(Ordering::SeqCst) < MAX_REQUESTS);
+    assert!(n_requested.load(Ordering::SeqCst) < MAX_REQUESTS);
 }
 
 #[test]
@@ -213,10 +213,10 @@ fn a_page_that_eats_memory_costs_one_page() {
 }
 
 #[test]
-fn pages_are_drawn_in_the_sandbox_and_without_a_network() {
+fn pages_are_rendered_in_the_sandbox_and_without_a_network() {
     let isolation = chromium().isolation().expect("it starts");
     assert!(
         isolation.has_sandbox && isolation.has_own_network,
-        "`perennial doctor` says what is missing: {isolation:?}"
+        "`perennial doctor` lists the missing parts: {isolation:?}"
     );
 }

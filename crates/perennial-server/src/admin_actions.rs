@@ -84,9 +84,9 @@ fn perform_action<'a>(
     who: &str,
     field: impl Fn(&str) -> Option<&'a str>,
 ) -> Result<Vec<AuditEntry>, Problem> {
-    let act = AdminAction::read(field).map_err(Problem::bad_request)?;
+    let action = AdminAction::read(field).map_err(Problem::bad_request)?;
     let done =
-        perform(&served.pool.archive(), &act, who, now()).map_err(|error| Problem::not_done(&error))?;
+        perform(&served.pool.archive(), &action, who, now()).map_err(|error| Problem::not_done(&error))?;
     served.summaries.invalidate();
     Ok(done.lines)
 }

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_needs_the_token_and_no_foreign_origin() {
+    fn a_program_needs_the_token_and_our_origin() {
         let (admin, _) = AdminAuth::new(Some("0123456789abcdef"), 8080).unwrap();
         let bearer = ("authorization", "Bearer 0123456789abcdef");
         assert_eq!(admin.check(&parts(&[HOST, bearer]), None).unwrap(), "admin's token");

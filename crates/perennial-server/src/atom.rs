@@ -22,10 +22,10 @@ const BOUNDS: WorkLimits = WorkLimits { max_found: 50, max_read: 400, max_rows: 
 
 /// The feed of a query such as `?site=example.org&least=0.2&kind=edited&appears=ferry`.
 pub fn changes(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
-    let question = ChangeQuery::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
+    let change_query = ChangeQuery::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
     // A feed is sorted by time, whatever the order of the page from which the URL was copied.
-    let question = ChangeQuery { order: ChangeOrder::Latest, ..question };
-    let read = |snapshot: &Snapshot| latest(request, snapshot, &question);
+    let change_query = ChangeQuery { order: ChangeOrder::Latest, ..change_query };
+    let read = |snapshot: &Snapshot| latest(request, snapshot, &change_query);
     let notices = request.served.pool.with(read).and_then(|notices| notices);
     let notices = notices.map_err(|error| Problem::internal(&error))?;
     let target = request.parts.uri.path_and_query().map_or("/changes.atom", |target| target.as_str());
@@ -38,10 +38,14 @@ pub fn changes(request: &Request<'_>, query: &QueryParameters) -> Result<Respons
     Ok(response)
 }
 
-fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<Notice>> {
+fn latest(
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+    change_query: &ChangeQuery,
+) -> anyhow::Result<Vec<Notice>> {
     let filters = AdFilters::built_in();
     let (archive, store) = (snapshot.archive(), snapshot.store());
-    let found = ChangeFinder::new(archive, store, &filters, question)?.find(None, BOUNDS)?;
+    let found = ChangeFinder::new(archive, store, &filters, change_query)?.find(None, BOUNDS)?;
     let mut reporter = NoticeWriter::new(archive, store, &filters);
     let link = Url::parse(&format!("{}{}/", request.origins().main, request.served.base)).ok();
     let mut notices = Vec::new();
@@ -50,7 +54,7 @@ fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) ->
             notices.push(reporter.notice(
                 &mut CandidateChange::new(&row),
                 "",
-                &question.condition,
+                &change_query.condition,
                 link.as_ref(),
             )?);
         }
@@ -59,15 +63,15 @@ fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) ->
 }
 
 fn atom_feed(name: &str, origin: &str, target: &str, notices: &[Notice]) -> String {
-    let address = format!("{origin}{target}");
+    let url = format!("{origin}{target}");
     let updated =
         notices.first().map_or_else(|| Timestamp::EPOCH.to_rfc3339(), |notice| notice.after.clone());
     let mut feed = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\
-         <title>{}: changes</title><id>{address}</id><updated>{updated}</updated>\
-         <link rel=\"self\" href=\"{address}\"/><author><name>Perennial</name></author>\n",
+         <title>{}: changes</title><id>{url}</id><updated>{updated}</updated>\
+         <link rel=\"self\" href=\"{url}\"/><author><name>Perennial</name></author>\n",
         escaped(name),
-        address = escaped(&address),
+        url = escaped(&url),
     );
     for notice in notices {
         let link = notice.link.as_ref().unwrap_or(&notice.url);

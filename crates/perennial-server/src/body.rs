@@ -24,7 +24,7 @@ pub const WHOLE_BYTES: usize = 256 << 10;
 /// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// DecodingLimits of a body that is streamed unchanged.
+/// The limits for a body that is streamed unchanged.
 const STREAM_LIMITS: DecodingLimits = DecodingLimits { max_bytes: 1 << 40, max_ratio: 1100 };
 
 /// The body of a response.
@@ -33,7 +33,7 @@ pub enum Body {
     /// Bytes in memory; `None` once they were sent.
     Whole(Option<Bytes>),
     /// Chunks that a thread reads while they are sent.
-    Pulled(Pulled),
+    PulledBody(PulledBody),
 }
 
 impl Body {
@@ -55,7 +55,7 @@ impl hyper::body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Pulled(pulled) => pulled.poll(cx),
+            Body::PulledBody(pulled) => pulled.poll(cx),
         }
     }
 
@@ -66,7 +66,7 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Body::Pulled(_) => SizeHint::default(),
+            Body::PulledBody(_) => SizeHint::default(),
         }
     }
 }
@@ -82,7 +82,7 @@ pub enum Coding {
 
 /// The unread body of a record.
 pub struct StoredBody {
-    record: Checked,
+    record: CheckedRecord,
     head: HttpHead,
     n_stored_bytes: u64,
 }
@@ -92,7 +92,7 @@ impl StoredBody {
     pub fn new(record: OpenRecord, digest: &str) -> StoredBody {
         let head = record.head.clone();
         let n_stored_bytes = record.n_body_bytes;
-        StoredBody { record: Checked::new(record, digest), head, n_stored_bytes }
+        StoredBody { record: CheckedRecord::new(record, digest), head, n_stored_bytes }
     }
 
     /// The length, if the body has no codings; otherwise only reading reveals it.
@@ -119,7 +119,7 @@ impl StoredBody {
     /// A stream that fails at its end if the digest does not match.
     pub fn into_reader(self, coding: Coding) -> Box<dyn Read + Send> {
         let StoredBody { record, head, .. } = self;
-        let source = Shared(Arc::new(Mutex::new(record)));
+        let source = SharedRecord(Arc::new(Mutex::new(record)));
         let decoder = match coding {
             Coding::AsSent => payload::transferred(&head, source.clone(), STREAM_LIMITS),
             Coding::Plain => payload::decoded(&head, source.clone(), STREAM_LIMITS),
@@ -140,26 +140,26 @@ pub fn streamed(mut reader: Box<dyn Read + Send>) -> io::Result<Body> {
     if first.len() < WHOLE_BYTES {
         return Ok(Body::from(first));
     }
-    let state = State::Idle(reader);
-    Ok(Body::Pulled(Pulled { first: Some(first.into()), state }))
+    let state = PulledState::Idle(reader);
+    Ok(Body::PulledBody(PulledBody { first: Some(first.into()), state }))
 }
 
 /// Reads a record's stored bytes and compares their digest at the end.
-struct Checked {
+struct CheckedRecord {
     record: OpenRecord,
     checker: Option<DigestChecker>,
     n_left: u64,
     is_wrong: bool,
 }
 
-impl Checked {
-    fn new(record: OpenRecord, digest: &str) -> Checked {
+impl CheckedRecord {
+    fn new(record: OpenRecord, digest: &str) -> CheckedRecord {
         let n_left = record.n_body_bytes;
-        Checked { record, checker: Some(DigestChecker::new(Some(digest))), n_left, is_wrong: false }
+        CheckedRecord { record, checker: Some(DigestChecker::new(Some(digest))), n_left, is_wrong: false }
     }
 }
 
-impl Read for Checked {
+impl Read for CheckedRecord {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.record.read(out)?;
         if n > 0 {
@@ -187,9 +187,9 @@ impl Read for Checked {
 
 /// A record shared by a decoder and the check of its digest.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Checked>>);
+struct SharedRecord(Arc<Mutex<CheckedRecord>>);
 
-impl Read for Shared {
+impl Read for SharedRecord {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).read(out)
     }
@@ -198,7 +198,7 @@ impl Read for Shared {
 /// A decoder may stop before the end of its source; this reads the rest for the digest.
 struct ToTheEnd {
     decoder: PayloadReader<'static>,
-    source: Shared,
+    source: SharedRecord,
 }
 
 impl Read for ToTheEnd {
@@ -216,17 +216,17 @@ fn wrong(text: &str) -> io::Error {
 }
 
 /// A body that a thread reads chunk by chunk, on demand.
-pub struct Pulled {
+pub struct PulledBody {
     first: Option<Bytes>,
-    state: State,
+    state: PulledState,
 }
 
 type Piece = (Box<dyn Read + Send>, io::Result<Vec<u8>>);
 
-enum State {
+enum PulledState {
     Idle(Box<dyn Read + Send>),
     Reading(JoinHandle<Piece>),
-    AdminResponse,
+    Ended,
 }
 
 fn read_piece(mut reader: Box<dyn Read + Send>) -> Piece {
@@ -235,27 +235,27 @@ fn read_piece(mut reader: Box<dyn Read + Send>) -> Piece {
     (reader, result.map(|_| piece))
 }
 
-impl std::fmt::Debug for Pulled {
+impl std::fmt::Debug for PulledBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pulled").finish_non_exhaustive()
     }
 }
 
-impl Pulled {
+impl PulledBody {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self;
         if let Some(first) = this.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         loop {
-            match std::mem::replace(&mut this.state, State::AdminResponse) {
-                State::AdminResponse => return Poll::Ready(None),
-                State::Idle(reader) => {
-                    this.state = State::Reading(tokio::task::spawn_blocking(|| read_piece(reader)));
+            match std::mem::replace(&mut this.state, PulledState::Ended) {
+                PulledState::Ended => return Poll::Ready(None),
+                PulledState::Idle(reader) => {
+                    this.state = PulledState::Reading(tokio::task::spawn_blocking(|| read_piece(reader)));
                 }
-                State::Reading(mut handle) => {
+                PulledState::Reading(mut handle) => {
                     let Poll::Ready(joined) = Pin::new(&mut handle).poll(cx) else {
-                        this.state = State::Reading(handle);
+                        this.state = PulledState::Reading(handle);
                         return Poll::Pending;
                     };
                     let (reader, result) = joined.map_err(io::Error::other)?;
@@ -266,7 +266,7 @@ impl Pulled {
                     if piece.is_empty() {
                         return Poll::Ready(None);
                     }
-                    this.state = State::Idle(reader);
+                    this.state = PulledState::Idle(reader);
                     return Poll::Ready(Some(Ok(Frame::data(piece.into()))));
                 }
             }

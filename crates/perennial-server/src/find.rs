@@ -18,7 +18,7 @@ pub struct CaptureMatch {
     /// The observation; its time is the memento's.
     pub capture: Capture,
     /// The capture whose record contains the payload.
-    pub holder: Capture,
+    pub payload_capture: Capture,
     /// That record.
     pub record: OpenRecord,
     /// The head of the observation itself, if it has one.
@@ -48,27 +48,37 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
     let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(NoCapture::Failed)?;
     // Of captures in the same second, prefer that of the exact URL to that of an alias with a different scheme.
     around.sort_by_cached_key(|capture| (capture.time.as_secs(), capture.url != url, capture.id));
-    let mut looks = looks_of(snapshot, &around, at);
+    let mut observations = observations_around(snapshot, &around, at);
     let mut last = NoCapture::NotArchived;
     // Each round finds a capture or excludes one.
-    for _ in 0..looks.len() {
-        let choice = if closest { memento::closest(&looks, at) } else { memento::choose(&looks, at) };
+    for _ in 0..observations.len() {
+        let choice =
+            if closest { memento::closest(&observations, at) } else { memento::choose(&observations, at) };
         let Some(choice) = choice else { break };
         let capture = &around[choice.index];
         match open(snapshot, capture) {
             Ok((_, _, head)) if leads_to_itself(&head, capture, &key) => {}
-            Ok((holder, record, head)) => {
+            Ok((payload_capture, record, head)) => {
                 let (previous, next) = beside(&around, capture);
                 let span = snapshot.store().key_span(&key).map_err(NoCapture::Failed)?;
                 let span = span.unwrap_or((capture.time, capture.time));
                 let (capture, state) = (capture.clone(), choice.state);
-                return Ok(CaptureMatch { capture, holder, record, head, state, previous, next, span });
+                return Ok(CaptureMatch {
+                    capture,
+                    payload_capture,
+                    record,
+                    head,
+                    state,
+                    previous,
+                    next,
+                    span,
+                });
             }
             // A damaged record is reported; showing a different capture would hide the damage.
             Err(lost @ (NoCapture::Damaged(_) | NoCapture::Failed(_))) => return Err(lost),
             Err(lost) => last = lost,
         }
-        looks[choice.index].is_held = false;
+        observations[choice.index].is_held = false;
     }
     Err(last)
 }
@@ -83,23 +93,23 @@ fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<T
 
 /// What the captures show about the instant. Last-Modified is read only if it can decide: for the first capture after the instant,
 /// if nothing else shows what was valid.
-fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartObservation> {
-    let look = |capture: &Capture| PartObservation {
+fn observations_around(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartObservation> {
+    let observation = |capture: &Capture| PartObservation {
         time: second_of(capture.time),
         content: url_hash(&capture.identity.to_string()),
         modified: None,
         is_held: true,
     };
-    let mut looks: Vec<PartObservation> = around.iter().map(look).collect();
-    let next = looks.partition_point(|look| look.time <= at);
-    let before = next.checked_sub(1).map(|index| looks[index]);
+    let mut observations: Vec<PartObservation> = around.iter().map(observation).collect();
+    let next = observations.partition_point(|observation| observation.time <= at);
+    let before = next.checked_sub(1).map(|index| observations[index]);
     let is_known = before.is_some_and(|before| {
-        before.time == at || looks.get(next).is_some_and(|next| next.content == before.content)
+        before.time == at || observations.get(next).is_some_and(|next| next.content == before.content)
     });
-    if next < looks.len() && !is_known {
-        looks[next].modified = last_modified(snapshot, &around[next]);
+    if next < observations.len() && !is_known {
+        observations[next].modified = last_modified(snapshot, &around[next]);
     }
-    looks
+    observations
 }
 
 /// URLs have seconds, captures may have milliseconds: a capture is the memento of its second.
@@ -116,15 +126,15 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
 /// or URL may have sent the same bytes. The head of a 304 says nothing about the payload.
 fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), NoCapture> {
     let archive = snapshot.archive();
-    let holder = archive.holder(snapshot.store(), capture).map_err(NoCapture::Failed)?;
-    let Some(holder) = holder else { return Err(NoCapture::NotHeld(capture.time)) };
-    let record = archive.open_record(&holder).map_err(NoCapture::Damaged)?;
-    let own = match holder.id == capture.id || capture.status == Some(304) {
+    let payload_capture = archive.payload_capture(snapshot.store(), capture).map_err(NoCapture::Failed)?;
+    let Some(payload_capture) = payload_capture else { return Err(NoCapture::NotHeld(capture.time)) };
+    let record = archive.open_record(&payload_capture).map_err(NoCapture::Damaged)?;
+    let own = match payload_capture.id == capture.id || capture.status == Some(304) {
         true => None,
         false => Some(archive.open_record(capture).map_err(NoCapture::Damaged)?.head),
     };
     let head = own.filter(|head| head.status().is_some()).unwrap_or_else(|| record.head.clone());
-    Ok((holder, record, head))
+    Ok((payload_capture, record, head))
 }
 
 /// Whether a redirect leads to a URL with the same key, as from http to https, which would loop.

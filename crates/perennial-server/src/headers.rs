@@ -96,7 +96,7 @@ fn location(context: &ReplayContext) -> Option<HeaderValue> {
         return None;
     }
     let modifier = if context.modifier == Modifier::Other { Modifier::Page } else { context.modifier };
-    HeaderValue::from_str(&context.address(modifier, target.as_str())).ok()
+    HeaderValue::from_str(&context.replay_url(modifier, target.as_str())).ok()
 }
 
 /// A valid header value of bounded length.

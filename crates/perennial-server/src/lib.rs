@@ -238,7 +238,7 @@ impl Server {
         let problems = self.problems_by_kind();
         let mut status = json!({
             "program": concat!("perennial/", env!("CARGO_PKG_VERSION")),
-            "address": self.origins.main,
+            "url": self.origins.main,
             "replay": self.origins.replay,
             "archives": self.archives.iter().map(|served| served.name.as_str()).collect::<Vec<_>>(),
             "bases": self.archives.iter().map(|served| served.base.as_str()).collect::<Vec<_>>(),

@@ -112,21 +112,21 @@ async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(Patient::new(stream)), respond);
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream)), respond);
     // The client disconnected, or did not speak HTTP.
     let _ = connection.await;
 }
 
 /// Closes a connection whose client stops reading; otherwise a thousand such clients would block the server.
-struct Patient {
+struct WriteTimeout {
     stream: TcpStream,
     /// Runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
-    fn new(stream: TcpStream) -> Patient {
-        Patient { stream, stalled: None }
+impl WriteTimeout {
+    fn new(stream: TcpStream) -> WriteTimeout {
+        WriteTimeout { stream, stalled: None }
     }
 
     /// Fails a write that is blocked for too long.
@@ -143,13 +143,13 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_read(cx, out)
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.stream).poll_write(cx, bytes);

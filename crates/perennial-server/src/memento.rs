@@ -24,15 +24,15 @@ const PAGE_MEMENTOS: usize = 10_000;
 const N_AROUND: usize = 64;
 
 /// The Memento URLs of an archived URL.
-pub struct Addresses<'a> {
+pub struct MementoUrls<'a> {
     /// Origin and base, such as `http://127.0.0.1:8080/news`.
     prefix: String,
     url: &'a str,
 }
 
-impl<'a> Addresses<'a> {
-    pub fn of(request: &Request<'_>, url: &'a str) -> Addresses<'a> {
-        Addresses { prefix: format!("{}{}", request.main_origin(), request.served.base), url }
+impl<'a> MementoUrls<'a> {
+    pub fn of(request: &Request<'_>, url: &'a str) -> MementoUrls<'a> {
+        MementoUrls { prefix: format!("{}{}", request.main_origin(), request.served.base), url }
     }
 
     /// The URL of a capture.
@@ -61,7 +61,7 @@ impl<'a> Addresses<'a> {
 /// The `Link` field: original, TimeGate, TimeMap, and neighbouring mementos.
 pub fn links(request: &Request<'_>, found: &CaptureMatch) -> Option<HeaderValue> {
     let url = &found.capture.url;
-    let addresses = Addresses::of(request, url);
+    let urls = MementoUrls::of(request, url);
     let this = found.capture.time;
     let (first, last) = found.span;
     let mut mementos: Vec<(Timestamp, Vec<&str>)> = Vec::new();
@@ -78,12 +78,12 @@ pub fn links(request: &Request<'_>, found: &CaptureMatch) -> Option<HeaderValue>
             None => mementos.push((time, vec![name])),
         }
     }
-    let mut text = addresses.general_links();
+    let mut text = urls.general_links();
     for (time, names) in mementos {
         let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).chain(["memento"]).collect();
-        let (address, date) = (addresses.memento(time), date::write(time));
+        let (memento_url, date) = (urls.memento(time), date::write(time));
         // Writing to a string cannot fail.
-        let _ = write!(text, ", <{address}>; rel=\"{}\"; datetime=\"{date}\"", names.join(" "));
+        let _ = write!(text, ", <{memento_url}>; rel=\"{}\"; datetime=\"{date}\"", names.join(" "));
     }
     HeaderValue::from_str(&text).ok()
 }
@@ -102,12 +102,12 @@ pub fn accept_datetime(request: &Request<'_>) -> Result<Timestamp, Problem> {
 
 /// The response of a TimeGate.
 pub fn timegate(request: &Request<'_>, found: &CaptureMatch) -> Response<Body> {
-    let addresses = Addresses::of(request, &found.capture.url);
+    let urls = MementoUrls::of(request, &found.capture.url);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("accept-datetime"));
-    if let Ok(location) = HeaderValue::from_str(&addresses.memento(found.capture.time)) {
+    if let Ok(location) = HeaderValue::from_str(&urls.memento(found.capture.time)) {
         headers.insert(header::LOCATION, location);
     }
     if let Some(links) = links(request, found) {
@@ -168,7 +168,7 @@ fn link_timemap(
         return Err(Problem::not_archived(url));
     }
     let next = (mementos.len() > PAGE_MEMENTOS).then(|| mementos.split_off(PAGE_MEMENTOS)[0].time);
-    let text = write_timemap(&Addresses::of(request, url), &mementos, from, next);
+    let text = write_timemap(&MementoUrls::of(request, url), &mementos, from, next);
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/link-format"));
@@ -176,7 +176,7 @@ fn link_timemap(
     Ok(response)
 }
 
-struct Listed {
+struct TimemapEntry {
     time: Timestamp,
     /// The time as in the index.
     digits: String,
@@ -184,7 +184,11 @@ struct Listed {
 }
 
 /// The captures of a URL from an instant on: one page of them, and one more if there are more.
-fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> anyhow::Result<Vec<Listed>> {
+fn read_mementos(
+    snapshot: &Snapshot,
+    url: &str,
+    from: Option<Timestamp>,
+) -> anyhow::Result<Vec<TimemapEntry>> {
     let mut range = KeyRange::of(url, MatchType::Exact);
     if let Some(from) = from {
         range.start = format!("{} {}", surt(url), from.to_digits14()).into();
@@ -195,38 +199,37 @@ fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> any
         let Some(time) = line.date() else { continue };
         // A page ends between two instants, so that the next page can begin with an instant.
         let is_full = found.len() > PAGE_MEMENTOS;
-        if is_full && found.last().is_some_and(|last: &Listed| last.time != time) {
+        if is_full && found.last().is_some_and(|last: &TimemapEntry| last.time != time) {
             break;
         }
         let digits = if line.timestamp.len() == 14 { line.timestamp } else { time.to_digits14() };
-        found.push(Listed { time, digits, url: line.url });
+        found.push(TimemapEntry { time, digits, url: line.url });
     }
     Ok(found)
 }
 
 fn write_timemap(
-    addresses: &Addresses<'_>,
-    mementos: &[Listed],
+    urls: &MementoUrls<'_>,
+    mementos: &[TimemapEntry],
     from: Option<Timestamp>,
     next: Option<Timestamp>,
 ) -> String {
     let kind = "type=\"application/link-format\"";
-    let page = |from: Timestamp| {
-        format!("{}/web/timemap/link/{}/{}", addresses.prefix, from.to_digits14(), addresses.url)
-    };
-    let own = from.map_or_else(|| addresses.timemap(), page);
+    let page =
+        |from: Timestamp| format!("{}/web/timemap/link/{}/{}", urls.prefix, from.to_digits14(), urls.url);
+    let own = from.map_or_else(|| urls.timemap(), page);
     let (first, last) = (mementos[0].time, mementos[mementos.len() - 1].time);
     let mut out = format!(
         "<{own}>; rel=\"self\"; {kind}; from=\"{}\"; until=\"{}\",\n<{}>; rel=\"timegate\",\n<{}>; rel=\"original\"",
         date::write(first),
         date::write(last),
-        addresses.timegate(),
-        addresses.url
+        urls.timegate(),
+        urls.url
     );
     if let Some(next) = next {
         let _ = write!(out, ",\n<{}>; rel=\"timemap\"; {kind}; from=\"{}\"", page(next), date::write(next));
     }
-    for (place, Listed { time, digits, url }) in mementos.iter().enumerate() {
+    for (place, TimemapEntry { time, digits, url }) in mementos.iter().enumerate() {
         let is_first = place == 0 && from.is_none();
         let is_last = place + 1 == mementos.len() && next.is_none();
         let rel = match (is_first, is_last) {
@@ -235,7 +238,7 @@ fn write_timemap(
             (false, true) => "last memento",
             (false, false) => "memento",
         };
-        let prefix = &addresses.prefix;
+        let prefix = &urls.prefix;
         let _ = write!(
             out,
             ",\n<{prefix}/web/{digits}/{url}>; rel=\"{rel}\"; datetime=\"{}\"",
@@ -250,22 +253,22 @@ fn write_timemap(
 pub fn available(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let url = query.get("url").filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Problem::bad_request("url: missing parameter"))?;
-    let asked = query.get("timestamp").unwrap_or_default();
-    let at = if asked.is_empty() { perennial_archive::now() } else { latest_time(asked) };
+    let requested = query.get("timestamp").unwrap_or_default();
+    let at = if requested.is_empty() { perennial_archive::now() } else { latest_time(requested) };
     let around =
         request.served.pool.with(|snapshot| snapshot.store().captures_around(&surt(url), at, N_AROUND));
     let around = around.and_then(|around| around).map_err(|error| Problem::internal(&error))?;
     let delivered = around.iter().filter(|capture| capture.is_whole() || capture.shows_nothing());
     let closest = delivered.min_by_key(|capture| capture.time.as_millis().abs_diff(at.as_millis()));
     let closest = closest.map(|capture| {
-        let address = Addresses::of(request, &capture.url).memento(capture.time);
+        let memento_url = MementoUrls::of(request, &capture.url).memento(capture.time);
         let status = capture.status.filter(|&status| status != 304).unwrap_or(200);
-        json!({ "status": status.to_string(), "available": true, "url": address, "timestamp": capture.time.to_digits14() })
+        json!({ "status": status.to_string(), "available": true, "url": memento_url, "timestamp": capture.time.to_digits14() })
     });
     let snapshots = closest.map_or(json!({}), |closest| json!({ "closest": closest }));
     let mut answer = json!({ "url": url, "archived_snapshots": snapshots });
-    if !asked.is_empty() {
-        answer["timestamp"] = asked.into();
+    if !requested.is_empty() {
+        answer["timestamp"] = requested.into();
     }
     let mut response = Response::new(Body::from(format!("{answer}\n")));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

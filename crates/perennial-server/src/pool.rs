@@ -55,9 +55,9 @@ impl Pool {
     }
 
     /// Reads from the current snapshot.
-    pub fn with<T>(&self, ask: impl FnOnce(&Snapshot) -> T) -> anyhow::Result<T> {
+    pub fn with<T>(&self, read: impl FnOnce(&Snapshot) -> T) -> anyhow::Result<T> {
         let kept = self.take()?;
-        let answer = ask(&kept.snapshot);
+        let answer = read(&kept.snapshot);
         if kept.snapshot.rest().is_ok() {
             let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if all.len() < MAX_KEPT {

@@ -33,7 +33,7 @@ impl Problem {
             status: StatusCode::NOT_FOUND,
             kind: "not-archived",
             title: "Not in this archive".to_string(),
-            text: format!("There is no capture of {url}. The live web was not asked."),
+            text: format!("There is no capture of {url}. The live web was not queried."),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::body::Body;
 
 /// The requested part of a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum RequestedRange {
     /// Everything: there is no range, several ranges, or an invalid one.
     All,
     Part(Range<u64>),
@@ -21,10 +21,12 @@ pub enum Wanted {
 }
 
 /// Parses the field.
-pub fn wanted(field: Option<&str>, length: u64) -> Wanted {
-    let Some(range) = field.and_then(|field| field.trim().strip_prefix("bytes=")) else { return Wanted::All };
+pub fn wanted(field: Option<&str>, length: u64) -> RequestedRange {
+    let Some(range) = field.and_then(|field| field.trim().strip_prefix("bytes=")) else {
+        return RequestedRange::All;
+    };
     let Some((first, last)) = range.split_once('-').filter(|_| !range.contains(',')) else {
-        return Wanted::All;
+        return RequestedRange::All;
     };
     let part = match (first.trim(), last.trim()) {
         ("", last) => last.parse().ok().map(|n: u64| length.saturating_sub(n)..length),
@@ -35,9 +37,9 @@ pub fn wanted(field: Option<&str>, length: u64) -> Wanted {
         },
     };
     match part {
-        None => Wanted::All,
-        Some(part) if part.start >= part.end => Wanted::Nothing,
-        Some(part) => Wanted::Part(part),
+        None => RequestedRange::All,
+        Some(part) if part.start >= part.end => RequestedRange::Nothing,
+        Some(part) => RequestedRange::Part(part),
     }
 }
 
@@ -50,9 +52,9 @@ pub fn respond(
 ) -> io::Result<Response<Body>> {
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     let (status, part) = match wanted(field, length) {
-        Wanted::All => (StatusCode::OK, 0..length),
-        Wanted::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
-        Wanted::Nothing => (StatusCode::RANGE_NOT_SATISFIABLE, 0..0),
+        RequestedRange::All => (StatusCode::OK, 0..length),
+        RequestedRange::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
+        RequestedRange::Nothing => (StatusCode::RANGE_NOT_SATISFIABLE, 0..0),
     };
     let n_bytes = part.end - part.start;
     let said = match status {
@@ -126,29 +128,29 @@ mod tests {
     #[test]
     fn ranges_as_clients_send_them() {
         for (field, expected) in [
-            ("bytes=0-0", Wanted::Part(0..1)),
-            ("bytes=0-", Wanted::Part(0..100)),
-            ("bytes=90-200", Wanted::Part(90..100)),
-            ("bytes=-10", Wanted::Part(90..100)),
-            ("bytes=-1000", Wanted::Part(0..100)),
-            ("bytes=100-", Wanted::Nothing),
-            ("bytes=-0", Wanted::Nothing),
-            ("bytes=5-3", Wanted::All),
-            ("bytes=0-1,5-6", Wanted::All),
-            ("bytes=x-", Wanted::All),
-            ("items=0-1", Wanted::All),
-            ("bytes=0-18446744073709551615", Wanted::Part(0..100)),
+            ("bytes=0-0", RequestedRange::Part(0..1)),
+            ("bytes=0-", RequestedRange::Part(0..100)),
+            ("bytes=90-200", RequestedRange::Part(90..100)),
+            ("bytes=-10", RequestedRange::Part(90..100)),
+            ("bytes=-1000", RequestedRange::Part(0..100)),
+            ("bytes=100-", RequestedRange::Nothing),
+            ("bytes=-0", RequestedRange::Nothing),
+            ("bytes=5-3", RequestedRange::All),
+            ("bytes=0-1,5-6", RequestedRange::All),
+            ("bytes=x-", RequestedRange::All),
+            ("items=0-1", RequestedRange::All),
+            ("bytes=0-18446744073709551615", RequestedRange::Part(0..100)),
         ] {
             assert_eq!(wanted(Some(field), 100), expected, "{field}");
         }
-        assert_eq!(wanted(None, 100), Wanted::All);
-        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
+        assert_eq!(wanted(None, 100), RequestedRange::All);
+        assert_eq!(wanted(Some("bytes=0-"), 0), RequestedRange::Nothing);
     }
 
     proptest! {
         #[test]
         fn a_part_is_never_outside(field in "(bytes=)?[0-9,-]{0,24}", length in 0u64..1000) {
-            if let Wanted::Part(part) = wanted(Some(&field), length) {
+            if let RequestedRange::Part(part) = wanted(Some(&field), length) {
                 prop_assert!(part.start < part.end && part.end <= length);
             }
         }

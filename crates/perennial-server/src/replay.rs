@@ -17,26 +17,27 @@ use crate::body::Body;
 use perennial_archive::store::Capture;
 
 /// Responds with a capture.
-pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Body>, Problem> {
-    let is_timegate = address.when == RequestedTime::Unsaid && address.modifier == Modifier::Top;
-    let at = match address.when {
+pub fn replay(request: &Request<'_>, replay_url: &ReplayUrl) -> Result<Response<Body>, Problem> {
+    let is_timegate = replay_url.when == RequestedTime::Unsaid && replay_url.modifier == Modifier::Top;
+    let at = match replay_url.when {
         RequestedTime::At { time, .. } => time,
         _ if is_timegate => memento::accept_datetime(request)?,
         _ => perennial_archive::now(),
     };
     // A client that names a page and a time expects the closest capture; parts of a page are chosen by the page's time.
-    let is_closest = request.server.is_closest() || address.modifier == Modifier::Top;
-    let found = request.served.pool.with(|snapshot| find(snapshot, &address.url, at, is_closest));
-    let found =
-        found.map_err(|error| Problem::internal(&error))?.map_err(|lost| problem_of(lost, &address.url))?;
+    let is_closest = request.server.is_closest() || replay_url.modifier == Modifier::Top;
+    let found = request.served.pool.with(|snapshot| find(snapshot, &replay_url.url, at, is_closest));
+    let found = found
+        .map_err(|error| Problem::internal(&error))?
+        .map_err(|lost| problem_of(lost, &replay_url.url))?;
     if is_timegate {
         return Ok(memento::timegate(request, &found));
     }
-    if let Some(response) = redirect_to_exact(request, address, &found) {
+    if let Some(response) = redirect_to_exact(request, replay_url, &found) {
         return Ok(response);
     }
     let links = memento::links(request, &found);
-    let context = replay_context(request, address, at, &found);
+    let context = replay_context(request, replay_url, at, &found);
     if request.is_navigation() && context.modifier != Modifier::Identity {
         match request.origin {
             Origin::Main if context.modifier == Modifier::Top => {
@@ -59,7 +60,7 @@ fn respond(
     context: &ReplayContext,
     found: CaptureMatch,
 ) -> io::Result<Response<Body>> {
-    let body = StoredBody::new(found.record, &found.holder.digest);
+    let body = StoredBody::new(found.record, &found.payload_capture.digest);
     if let Some(said) = captured_part(context) {
         let mut response = identity(request, context, body)?;
         response.headers_mut().insert(header::CONTENT_RANGE, said);
@@ -67,7 +68,7 @@ fn respond(
     }
     let range = request.field("range").filter(|_| context.status == 200);
     if let Some(range) = range.filter(|_| context.modifier == Modifier::Identity || is_media(context)) {
-        return part_of(request, context, body, &found.holder, range);
+        return part_of(request, context, body, &found.payload_capture, range);
     }
     match context.modifier {
         Modifier::Identity => identity(request, context, body),
@@ -106,7 +107,7 @@ fn part_of(
     request: &Request<'_>,
     context: &ReplayContext,
     body: StoredBody,
-    holder: &Capture,
+    payload_capture: &Capture,
     range: &str,
 ) -> io::Result<Response<Body>> {
     let headers = headers::replayed(context);
@@ -115,8 +116,8 @@ fn part_of(
         Some(length) => (length, body),
         None => {
             let length = io::copy(&mut body.into_reader(Coding::Plain), &mut io::sink())?;
-            let record = archive.open_record(holder).map_err(io::Error::other)?;
-            (length, StoredBody::new(record, &holder.digest))
+            let record = archive.open_record(payload_capture).map_err(io::Error::other)?;
+            (length, StoredBody::new(record, &payload_capture.digest))
         }
     };
     range::respond(Some(range), length, headers, |from| range::skipped(body.into_reader(Coding::Plain), from))
@@ -133,21 +134,21 @@ fn problem_of(lost: NoCapture, url: &str) -> Problem {
 
 fn replay_context(
     request: &Request<'_>,
-    address: &ReplayUrl,
+    replay_url: &ReplayUrl,
     at: Timestamp,
     found: &CaptureMatch,
 ) -> ReplayContext {
-    let time = match address.when {
+    let time = match replay_url.when {
         RequestedTime::At { .. } => at,
         _ => found.capture.time,
     };
-    let status = found.head.status().or(found.holder.status).unwrap_or(200);
+    let status = found.head.status().or(found.payload_capture.status).unwrap_or(200);
     ReplayContext {
         base: request.served.base.clone(),
         origins: request.origins(),
         origin: request.origin,
         time,
-        modifier: address.modifier,
+        modifier: replay_url.modifier,
         capture: found.capture.clone(),
         head: found.head.clone(),
         status: match status {
@@ -164,16 +165,16 @@ fn replay_context(
 /// the page's time.
 fn redirect_to_exact(
     request: &Request<'_>,
-    address: &ReplayUrl,
+    replay_url: &ReplayUrl,
     found: &CaptureMatch,
 ) -> Option<Response<Body>> {
-    let RequestedTime::At { time, n_digits } = address.when else { return None };
+    let RequestedTime::At { time, n_digits } = replay_url.when else { return None };
     let is_exact = n_digits == 14 && time.as_secs() == found.capture.time.as_secs();
-    if is_exact || n_digits == 14 && address.modifier != Modifier::Top {
+    if is_exact || n_digits == 14 && replay_url.modifier != Modifier::Top {
         return None;
     }
-    let (digits, modifier) = (found.capture.time.to_digits14(), address.modifier.as_str());
-    let location = format!("{}/web/{digits}{modifier}/{}", request.served.base, address.url);
+    let (digits, modifier) = (found.capture.time.to_digits14(), replay_url.modifier.as_str());
+    let location = format!("{}/web/{digits}{modifier}/{}", request.served.base, replay_url.url);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();

@@ -31,7 +31,7 @@ pub struct ReplayContext {
 
 impl ReplayContext {
     /// The path of an archived URL at this context's instant, on either origin.
-    pub fn address(&self, modifier: Modifier, url: &str) -> String {
+    pub fn replay_url(&self, modifier: Modifier, url: &str) -> String {
         format!("{}/web/{}{}/{url}", self.base, self.time.to_digits14(), modifier.as_str())
     }
 

@@ -43,7 +43,7 @@ struct Route {
     cost: Cost,
     handler: Handler,
     method: Verb,
-    scope: Scope,
+    scope: RouteScope,
     /// For programs: errors are JSON.
     is_api: bool,
     /// The handler itself checks who sent the request.
@@ -67,7 +67,7 @@ enum Verb {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Scope {
+enum RouteScope {
     /// One archive, whose name may precede the path.
     Archive,
     /// The server as a whole.
@@ -101,7 +101,15 @@ const fn raw(path: &'static str, cost: Cost, handler: Handler) -> Route {
 
 impl Route {
     const fn new(path: Path, cost: Cost, handler: Handler) -> Route {
-        Route { path, cost, handler, method: Verb::Get, scope: Scope::Archive, is_api: false, is_open: false }
+        Route {
+            path,
+            cost,
+            handler,
+            method: Verb::Get,
+            scope: RouteScope::Archive,
+            is_api: false,
+            is_open: false,
+        }
     }
 
     const fn api(self) -> Route {
@@ -113,7 +121,7 @@ impl Route {
     }
 
     const fn of_server(self) -> Route {
-        Route { scope: Scope::Server, ..self }
+        Route { scope: RouteScope::Server, ..self }
     }
 
     const fn post(self) -> Route {
@@ -241,7 +249,7 @@ fn find<'s, 't>(
     let verb = if method == Method::POST { Verb::Post } else { Verb::Get };
     let table = if origin == Origin::Main { MAIN } else { REPLAY };
     table.iter().filter(|route| route.method == verb).find_map(|route| {
-        let (rest, query) = route.rest(if route.scope == Scope::Server { target } else { path })?;
+        let (rest, query) = route.rest(if route.scope == RouteScope::Server { target } else { path })?;
         Some(RouteMatch { served, route, rest, query })
     })
 }
@@ -269,11 +277,11 @@ pub async fn respond(
     let (parts, body) = request.into_parts();
     server.count();
     let found = find(&server, origin, &parts.method, target(&parts));
-    let asks_json =
+    let is_json_form =
         found.as_ref().is_some_and(|found| QueryParameters::parse(found.query).get("format") == Some("json"));
     let (route, base) =
         (found.as_ref().map(|found| found.route), found.map(|found| found.served.base.clone()));
-    let wants_json = asks_json || wants_json(&parts, route.is_some_and(|route| route.is_api));
+    let wants_json = is_json_form || wants_json(&parts, route.is_some_and(|route| route.is_api));
     let body = match read_body(route, body).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(wants_json),
@@ -348,7 +356,7 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
     };
     let form = if is_json { Form::Json } else { Form::Html };
     let request = Request { server, served, origin, parts, admin, rest, query, form, body };
-    if route.scope == Scope::Archive && request.field("service-worker").is_some() {
+    if route.scope == RouteScope::Archive && request.field("service-worker").is_some() {
         return Err(Problem::bad_request("Archived service workers are not registered."));
     }
     (route.handler)(&request)
@@ -467,21 +475,21 @@ fn no_url() -> Problem {
 
 /// Replays an archived URL, or lists its captures.
 fn show_url(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
-    let address = ReplayUrl::parse(rest).ok_or_else(no_url)?;
-    match address.when {
-        RequestedTime::Unsaid | RequestedTime::At { .. } => replay(request, &address),
+    let replay_url = ReplayUrl::parse(rest).ok_or_else(no_url)?;
+    match replay_url.when {
+        RequestedTime::Unsaid | RequestedTime::At { .. } => replay(request, &replay_url),
         _ if request.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
-        RequestedTime::All => match address.url.split_once("*?after=") {
+        RequestedTime::All => match replay_url.url.split_once("*?after=") {
             Some((prefix, after)) => calendar::urls(request, prefix, Some(&unescape(after, true))),
-            None => match address.url.strip_suffix('*') {
+            None => match replay_url.url.strip_suffix('*') {
                 Some(prefix) => calendar::urls(request, prefix, None),
-                None => calendar::calendar(request, &address.url, None),
+                None => calendar::calendar(request, &replay_url.url, None),
             },
         },
         RequestedTime::Within { from, n_digits: 1..=4, .. } => {
-            calendar::calendar(request, &address.url, from.to_digits14()[..4].parse().ok())
+            calendar::calendar(request, &replay_url.url, from.to_digits14()[..4].parse().ok())
         }
-        RequestedTime::Within { from, to, .. } => calendar::captures(request, &address.url, from, to),
+        RequestedTime::Within { from, to, .. } => calendar::captures(request, &replay_url.url, from, to),
     }
 }
 

@@ -255,7 +255,7 @@ impl<R: Read> RawLines<R> {
         let mut line = Vec::new();
         (&mut self.source).take(MAX_LINE).read_until(b'\n', &mut line)?;
         if line.len() as u64 == MAX_LINE && !line.ends_with(b"\n") {
-            let message = "a line of the index is longer than 1 MiB: this is no CDXJ file, build it again";
+            let message = "a line of the index is longer than 1 MiB: this is not a CDXJ file; rebuild it";
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         Ok((!line.is_empty()).then_some(line))

@@ -403,7 +403,7 @@ impl<W: Write> WarcWriter<W> {
         record: &NewRecord<'_>,
         body_length: u64,
         (block_digest, payload_digest): (Option<String>, Option<String>),
-        body: &mut dyn BlockSource,
+        body: &mut dyn BodySource,
     ) -> io::Result<WrittenRecord> {
         let block_length = record.head.len() as u64 + body_length;
         let head = record.head_bytes(block_length, &block_digest, &payload_digest);
@@ -424,11 +424,11 @@ impl<W: Write> WarcWriter<W> {
 }
 
 /// A body in memory, which is compressed in one call, or a streamed body.
-trait BlockSource {
+trait BodySource {
     fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64>;
 }
 
-impl BlockSource for &[u8] {
+impl BodySource for &[u8] {
     fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64> {
         compressor.push(self, out)
     }
@@ -439,7 +439,7 @@ struct ExactBody<'a, R> {
     remaining: u64,
 }
 
-impl<R: Read> BlockSource for ExactBody<'_, R> {
+impl<R: Read> BodySource for ExactBody<'_, R> {
     fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64> {
         let mut buffer = vec![0; COPY];
         let mut n_written = 0;

@@ -34,9 +34,9 @@ fn main() -> anyhow::Result<()> {
     let closing = Instant::now();
     writer.close()?;
     println!("closing with the index: {:.1} s", closing.elapsed().as_secs_f64());
-    let looking = Instant::now();
+    let counting = Instant::now();
     let counts = archive.store()?.counts()?;
-    println!("counting {} captures: {:.2} s", counts.n_captures, looking.elapsed().as_secs_f64());
+    println!("counting {} captures: {:.2} s", counts.n_captures, counting.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -27,7 +27,7 @@ use rusqlite::{Connection, params};
 const VERSIONS_PER_PAGE: u64 = 100;
 const PASSAGES: u64 = 12;
 const VOCABULARY: f64 = 60_000.0;
-const N_QUESTIONS: u64 = 300;
+const N_QUERIES: u64 = 300;
 /// Limit on the presences that a query reads, for both indexes.
 const MAX_ROWS: usize = 20_000;
 
@@ -81,13 +81,17 @@ fn main() -> anyhow::Result<()> {
         texts.write(|commit| {
             for (at, page) in part.iter().enumerate() {
                 let seed = (number * 64 + at) as u64;
-                for look in 0..VERSIONS_PER_PAGE {
-                    let said = version(seed, look);
+                for version_number in 0..VERSIONS_PER_PAGE {
+                    let said = version(seed, version_number);
                     let shown: Vec<ShownText<'_>> =
                         said.iter().map(|text| ShownText { text, role: BlockRole::Main }).collect();
-                    let before = look.checked_sub(1).map(time);
+                    let before = version_number.checked_sub(1).map(time);
                     // One version in four is worth indexing, as in archives of news.
-                    let row = ObservationRow { time: time(look), before, is_indexed: look % 4 == 0 };
+                    let row = ObservationRow {
+                        time: time(version_number),
+                        before,
+                        is_indexed: version_number % 4 == 0,
+                    };
                     commit.show(*page, &row, &shown)?;
                 }
                 commit.set_seen(*page, time(VERSIONS_PER_PAGE - 1), VERSIONS_PER_PAGE)?;
@@ -102,17 +106,17 @@ fn main() -> anyhow::Result<()> {
         "passages: {:.0} versions/s, {} passages, {} stays",
         n_versions as f64 / indexing,
         counts.n_texts,
-        counts.n_stays
+        counts.n_presences
     );
     println!("passages: {:.0} bytes a version", counts.n_bytes as f64 / n_versions as f64);
-    let questions = questions(n_pages)?;
+    let queries = queries(n_pages)?;
     let store = archive.store()?;
     let texts = Texts::open_read(&archive.texts_path())?.ok_or_else(|| anyhow::anyhow!("no index"))?;
-    tell("passages", &questions, |query| {
-        let question = SearchQuery { limit: 50, ..SearchQuery::default() };
-        Ok(find_pages(&store, &texts, query, &question)?.n_pages)
+    tell("passages", &queries, |query| {
+        let search = SearchQuery { limit: 50, ..SearchQuery::default() };
+        Ok(find_pages(&store, &texts, query, &search)?.n_pages)
     })?;
-    whole_versions(dir, n_pages, &questions)
+    whole_versions(dir, n_pages, &queries)
 }
 
 fn make_pages(archive: &Archive, n_pages: u64) -> anyhow::Result<Vec<PageId>> {
@@ -127,45 +131,45 @@ fn make_pages(archive: &Archive, n_pages: u64) -> anyhow::Result<Vec<PageId>> {
 }
 
 /// Queries of four kinds: a word, two words of one passage, three consecutive words, and the beginning of a word.
-fn questions(n_pages: u64) -> anyhow::Result<Vec<TextQuery>> {
+fn queries(n_pages: u64) -> anyhow::Result<Vec<TextQuery>> {
     let mut rng = Rng::from_parts(&[5]);
-    let mut asked = Vec::new();
-    for number in 0..N_QUESTIONS {
+    let mut queries = Vec::new();
+    for number in 0..N_QUERIES {
         let text = passage(rng.below(n_pages as usize) as u64, rng.below(100) as u64);
         let words: Vec<&str> = text.split(' ').collect();
         let at = rng.below(words.len() - 3);
-        let question = match number % 4 {
+        let search = match number % 4 {
             0 => words[at].to_owned(),
             1 => format!("{} {}", words[at], words[at + 2]),
             2 => format!("\"{}\"", words[at..at + 3].join(" ")),
             _ => format!("{}* {}", words[at], words[at + 1]),
         };
-        asked.push(TextQuery::parse(&question)?);
+        queries.push(TextQuery::parse(&search)?);
     }
-    Ok(asked)
+    Ok(queries)
 }
 
 fn tell(
     name: &str,
-    questions: &[TextQuery],
-    mut ask: impl FnMut(&TextQuery) -> anyhow::Result<usize>,
+    queries: &[TextQuery],
+    mut run: impl FnMut(&TextQuery) -> anyhow::Result<usize>,
 ) -> anyhow::Result<()> {
     let (mut millis, mut n_found) = (Vec::new(), 0);
-    for query in questions {
+    for query in queries {
         let begin = Instant::now();
-        n_found += ask(query)?;
+        n_found += run(query)?;
         millis.push(begin.elapsed().as_secs_f64() * 1e3);
     }
     let (median, p95) = median_and_p95(millis);
     println!(
         "{name}: median {median:.2} ms, p95 {p95:.2} ms, {:.1} pages an answer",
-        n_found as f64 / questions.len() as f64
+        n_found as f64 / queries.len() as f64
     );
     Ok(())
 }
 
 /// Measures the same texts with one row per version.
-fn whole_versions(dir: &Path, n_pages: u64, questions: &[TextQuery]) -> anyhow::Result<()> {
+fn whole_versions(dir: &Path, n_pages: u64, queries: &[TextQuery]) -> anyhow::Result<()> {
     let mut connection = Connection::open(dir.join("versions.db"))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
@@ -183,9 +187,9 @@ fn whole_versions(dir: &Path, n_pages: u64, questions: &[TextQuery]) -> anyhow::
             let mut index =
                 transaction.prepare_cached("INSERT INTO words (rowid, folded) VALUES (?1, ?2)")?;
             for page in part {
-                for look in 0..VERSIONS_PER_PAGE {
-                    let id = put.insert(params![*page as i64, time(look).as_millis()])?;
-                    index.execute(params![id, version(*page, look).join(" ")])?;
+                for version_number in 0..VERSIONS_PER_PAGE {
+                    let id = put.insert(params![*page as i64, time(version_number).as_millis()])?;
+                    index.execute(params![id, version(*page, version_number).join(" ")])?;
                 }
             }
         }
@@ -196,7 +200,7 @@ fn whole_versions(dir: &Path, n_pages: u64, questions: &[TextQuery]) -> anyhow::
     let size = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let n_bytes = size("PRAGMA page_count")? * size("PRAGMA page_size")?;
     println!("whole versions: {:.0} bytes a version, without the texts", n_bytes as f64 / n_versions as f64);
-    tell("whole versions", questions, |query| {
+    tell("whole versions", queries, |query| {
         let mut statement = connection.prepare_cached(
             "SELECT v.page, v.time FROM words w JOIN versions v ON v.id = w.rowid WHERE words MATCH ?1 ORDER BY w.rowid DESC LIMIT ?2",
         )?;

@@ -56,62 +56,66 @@ fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Ti
         let (one, other) = (web.html(page, 0, at), web.html(page, 1, at));
         let again = sentences(&other);
         for text in sentences(&one).into_iter().filter(|text| again.contains(text)) {
-            let stays = truth.entry(text.to_owned()).or_default();
-            match stays.last_mut() {
+            let presences = truth.entry(text.to_owned()).or_default();
+            match presences.last_mut() {
                 Some(last) if last.1 == at => last.1 = until,
-                _ => stays.push((at, until)),
+                _ => presences.push((at, until)),
             }
         }
     }
-    truth.retain(|_, stays| stays.len() > 1 || stays[0].0 > web.start || stays[0].1 < never);
+    truth.retain(|_, presences| presences.len() > 1 || presences[0].0 > web.start || presences[0].1 < never);
     truth
 }
 
 /// The presences of a text according to the WARC files.
-fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
-    let mut stays: Vec<PassagePresence> = Vec::new();
+fn presence_by_bytes(observations: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
+    let mut presences: Vec<PassagePresence> = Vec::new();
     let mut before: Option<(Timestamp, bool)> = None;
-    for (time, html) in looks {
+    for (time, html) in observations {
         let has = html.contains(text);
         let had = before.is_some_and(|(_, had)| had);
-        match (had, has, stays.last_mut()) {
-            (false, true, _) => stays.push(PassagePresence {
+        match (had, has, presences.last_mut()) {
+            (false, true, _) => presences.push(PassagePresence {
                 absent_until: before.map(|(time, _)| time),
                 first: *time,
                 last: *time,
                 gone: None,
             }),
-            (true, true, Some(stay)) => stay.last = *time,
-            (true, false, Some(stay)) => stay.gone = Some(*time),
+            (true, true, Some(presence)) => presence.last = *time,
+            (true, false, Some(presence)) => presence.gone = Some(*time),
             _ => {}
         }
         before = Some((*time, has));
     }
-    stays
+    presences
 }
 
-fn looks_of(archive: &Archive, store: &Store, url: &str) -> anyhow::Result<Vec<(Timestamp, String)>> {
+fn read_observations(
+    archive: &Archive,
+    store: &Store,
+    url: &str,
+) -> anyhow::Result<Vec<(Timestamp, String)>> {
     let Some(page) = store.page(url)? else { return Ok(Vec::new()) };
-    let mut looks = Vec::new();
+    let mut observations = Vec::new();
     for capture in store.observed_captures(page.id, None)? {
         let payload = archive.document(store, &capture)?;
         let is_page = capture.status.is_some_and(|status| status < 300 || status == 304);
         let html =
             payload.filter(|_| is_page).map(|payload| String::from_utf8_lossy(&payload.bytes).into_owned());
-        looks.push((capture.time, html.unwrap_or_default()));
+        observations.push((capture.time, html.unwrap_or_default()));
     }
-    Ok(looks)
+    Ok(observations)
 }
 
 /// Whether a presence agrees with the truth as closely as the observations allow.
-fn is_true(stay: &PassagePresence, truth: &[(Timestamp, Timestamp)]) -> bool {
+fn is_true(presence: &PassagePresence, truth: &[(Timestamp, Timestamp)]) -> bool {
     let began = truth.iter().any(|(from, until)| {
-        *from <= stay.first + ROUNDING
-            && stay.first < *until + ROUNDING
-            && stay.absent_until.is_none_or(|absent| absent < *from + ROUNDING)
+        *from <= presence.first + ROUNDING
+            && presence.first < *until + ROUNDING
+            && presence.absent_until.is_none_or(|absent| absent < *from + ROUNDING)
     });
-    let ended = stay.gone.is_none_or(|gone| {
-        truth.iter().any(|(_, until)| stay.last < *until + ROUNDING && *until <= gone + ROUNDING)
+    let ended = presence.gone.is_none_or(|gone| {
+        truth.iter().any(|(_, until)| presence.last < *until + ROUNDING && *until <= gone + ROUNDING)
     });
     began && ended
 }
@@ -137,37 +141,37 @@ fn main() -> anyhow::Result<()> {
     }
     // The sample is spread evenly over all pages.
     let step = (planted.len() / n_wanted).max(1);
-    let (mut n, mut n_seen, mut n_stays, mut n_exact, mut n_true) = (0, 0, 0, 0, 0);
+    let (mut n, mut n_seen, mut n_presences, mut n_exact, mut n_true) = (0, 0, 0, 0, 0);
     let mut known: (String, Vec<(Timestamp, String)>) = Default::default();
     for (url, text, truth) in planted.iter().step_by(step).take(n_wanted) {
         if known.0 != *url {
-            known = (url.clone(), looks_of(&archive, &store, url)?);
+            known = (url.clone(), read_observations(&archive, &store, url)?);
         }
         let expected = presence_by_bytes(&known.1, text);
         let query = TextQuery::parse(&format!("\"{text}\""))?;
-        let question = SearchQuery { url: Some(url), limit: 1, ..SearchQuery::default() };
-        let found = find_pages(&store, &texts, &query, &question)?.hits;
-        let stays = found.into_iter().next().map(|hit| hit.stays).unwrap_or_default();
+        let search = SearchQuery { url: Some(url), limit: 1, ..SearchQuery::default() };
+        let found = find_pages(&store, &texts, &query, &search)?.hits;
+        let presences = found.into_iter().next().map(|hit| hit.presences).unwrap_or_default();
         n += 1;
         n_seen += usize::from(!expected.is_empty());
-        n_stays += expected.len();
-        n_exact += usize::from(stays == expected);
-        for stay in &stays {
-            match is_true(stay, truth) {
+        n_presences += expected.len();
+        n_exact += usize::from(presences == expected);
+        for presence in &presences {
+            match is_true(presence, truth) {
                 true => n_true += 1,
-                false => println!("{url}\n  {text}\n  found {stay:?}\n  truly {truth:?}"),
+                false => println!("{url}\n  {text}\n  found {presence:?}\n  truly {truth:?}"),
             }
         }
-        if stays != expected {
-            println!("{url}\n  {text}\n  found    {stays:?}\n  expected {expected:?}");
+        if presences != expected {
+            println!("{url}\n  {text}\n  found    {presences:?}\n  expected {expected:?}");
         }
     }
     println!(
-        "{n} sentences of {} that appeared or vanished; captures showed {n_seen} of them, in {n_stays} stays",
+        "{n} sentences of {} that appeared or vanished; captures showed {n_seen} of them, in {n_presences} stays",
         planted.len()
     );
     println!(
-        "{n_exact} of {n} found exactly as the WARC files have them; {n_true} of {n_stays} stays lie around the truth"
+        "{n_exact} of {n} found exactly as the WARC files have them; {n_true} of {n_presences} stays lie around the truth"
     );
     anyhow::ensure!(n_exact == n, "search and the WARC files differ");
     Ok(())

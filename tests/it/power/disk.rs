@@ -1,9 +1,9 @@
-//! Operations on files -> every content that a disk may have when the power goes.
+//! Operations on files -> the contents that a disk may have after a power loss.
 //!
-//! A file's bytes are safe when the file was synced after they were written, and a name is safe when its folder was synced
-//! after it was given. Everything else may be there, or not, or in part: unsynced writes are kept or lost by sectors, whatever
-//! their order, and one file's may be kept where another's are lost. A rename happens or does not. Two things a disk does not do:
-//! a name that depends on one that was lost is lost too, and behind a change of length that was lost nothing of the file is kept.
+//! Bytes are durable once their file was synced after the write, and a name once its folder was synced after the change.
+//! All else may survive entirely, partly or not at all: each sector of an unsynced write is kept or lost, in any order,
+//! independently for each file. A rename is atomic. The model excludes two things: a name survives only if the names that
+//! it depends on survive, and bytes behind a lost change of length are lost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -14,14 +14,14 @@ use sha1::{Digest, Sha1};
 
 use super::trace::is_passing;
 
-/// What a disk writes whole or not at all.
+/// Bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// Number of a file, whatever its names.
+/// Number of a file, independent of its names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FileId(pub(crate) usize);
 
-/// What a name stands for.
+/// The target of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Node {
     File(FileId),
@@ -45,7 +45,7 @@ pub(crate) enum NameOp {
     Remove(PathBuf),
 }
 
-/// One thing that a program asked of the disk. A sync holds what was asked before it began: so many operations.
+/// One operation that a program requested. A sync covers this many operations that were requested before it began.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Data(FileId, Change),
@@ -86,7 +86,7 @@ impl Change {
         }
     }
 
-    /// Some of its sectors; the length grows as if all were there.
+    /// Only some of its sectors; the length grows as if all were written.
     fn apply_torn(&self, content: &mut Vec<u8>, rng: &mut Rng) {
         let Change::Write(at, bytes) = self else { return self.apply(content) };
         let (at, is_cut) = (*at as usize, rng.below(2) == 0);
@@ -111,29 +111,29 @@ fn write_at(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     content[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// What is lost when the power goes.
+/// The unsynced data that a power loss destroys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Loss {
-    /// Nothing: the process was killed and the system lived.
+    /// Nothing: only the process was killed.
     Nothing,
-    /// All that was not synced.
+    /// All unsynced data.
     Unsynced,
     /// Unsynced names; all bytes are kept.
     Names,
     /// Unsynced bytes; all names are kept.
     Bytes,
-    /// By lot: each name, each file, each write, each sector.
+    /// A random choice for each name, file, write and sector.
     Some,
 }
 
 #[derive(Clone, Default)]
 struct File {
     synced: Vec<u8>,
-    /// Each with how many operations there were with it: 0 for what was there before all of them.
+    /// Each with the number of operations up to it; 0 for the initial content.
     pending: Vec<(usize, Change)>,
 }
 
-/// What is safe, and what is not yet.
+/// The durable content of a disk, and the pending changes.
 #[derive(Clone, Default)]
 pub(crate) struct Disk {
     files: Vec<File>,
@@ -142,7 +142,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// A folder as it is, all of it safe.
+    /// The present content of a folder, all of it durable.
     pub(crate) fn of(root: &Path) -> Disk {
         let mut disk = Disk::default();
         disk.add_dir(root, Path::new(""));
@@ -171,7 +171,7 @@ impl Disk {
         self.files.iter().map(|file| file.synced.len() as u64).collect()
     }
 
-    /// A file's end from here on is not safe yet.
+    /// Marks the end of a file, from an offset on, as not yet durable.
     pub(crate) fn unsync(&mut self, path: &Path, from: u64) {
         let Some(Node::File(FileId(file))) = self.names.get(path) else {
             panic!("no file {}", path.display())
@@ -181,7 +181,7 @@ impl Disk {
         file.pending.push((0, Change::Write(from, end)));
     }
 
-    /// Does the operation with this number.
+    /// Applies the operation with this number.
     pub(crate) fn apply(&mut self, at: usize, op: &Op) {
         match op {
             Op::Data(file, change) => self.file(*file).pending.push((at + 1, change.clone())),
@@ -217,19 +217,19 @@ impl Disk {
         &mut self.files[file.0]
     }
 
-    /// What programs see while the system lives.
+    /// The content that programs see while the system runs.
     pub(crate) fn as_written(&self) -> Tree {
         self.after(Loss::Nothing, &mut Rng::new(0))
     }
 
-    /// What is there when the system comes up again.
+    /// The content after the restart of the system.
     pub(crate) fn after(&self, loss: Loss, rng: &mut Rng) -> Tree {
         let names = self.names_after(loss, rng);
         let mut contents: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         let mut tree = Tree::new();
         let sorted: BTreeMap<&PathBuf, &Node> = names.iter().collect();
         for (path, node) in sorted {
-            // What is in a folder goes with it.
+            // The content of a removed folder is removed with it.
             if path.parent().is_some_and(|dir| !dir.as_os_str().is_empty() && !tree.contains_key(dir)) {
                 continue;
             }
@@ -289,7 +289,7 @@ impl File {
         content
     }
 
-    /// Each write is kept, torn or lost, whatever became of those before it.
+    /// Each write is kept, torn or lost, independently of the writes before it.
     fn apply_mixed(&self, content: &mut Vec<u8>, rng: &mut Rng) {
         for (_, change) in &self.pending {
             match rng.below(3) {
@@ -302,7 +302,7 @@ impl File {
     }
 }
 
-/// A digest that two different contents do not share.
+/// A digest that identifies the content.
 pub(crate) fn digest_of(tree: &Tree) -> [u8; 20] {
     let mut hasher = Sha1::new();
     for (path, content) in tree {
@@ -313,7 +313,7 @@ pub(crate) fn digest_of(tree: &Tree) -> [u8; 20] {
     hasher.finalize().into()
 }
 
-/// Puts a content on the real disk.
+/// Writes a content to the real disk.
 pub(crate) fn lay_out(tree: &Tree, root: &Path) {
     for (path, content) in tree {
         match content {

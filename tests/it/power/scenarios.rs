@@ -1,4 +1,4 @@
-//! What is recorded: an archive is made, crawled, crawled again, imported into, opened after a kill, rebuilt.
+//! The recorded scenarios: an archive is created, crawled twice, extended by imports, opened after a kill, and rebuilt.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -20,19 +20,19 @@ use crate::program::{append_random, perennial, sample_warc};
 use crate::wait::wait_until;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// Does the command again and compares; gets the captures that the start found.
+/// Repeats the command and compares; its argument is the captures that the start found.
 type Again = Box<dyn Fn(&Path, Captures) -> Result<(), String> + Sync>;
 
-/// A recorded command, and what is owed after it.
+/// A recorded command, with the captures that must exist after it.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) recording: Recording,
     pub(crate) before: Captures,
     pub(crate) after: Captures,
-    /// Address and digest of what crawl.log told, and the operation that wrote it there.
-    told: Vec<(usize, String, String)>,
+    /// URL and digest of each line of crawl.log, with the operation that wrote it.
+    reported: Vec<(usize, String, String)>,
     pub(crate) again: Again,
-    /// Of the prefixes that are checked, every so many sees the command again.
+    /// The command is repeated after every n-th checked prefix.
     pub(crate) redo_stride: usize,
 }
 
@@ -44,20 +44,20 @@ impl Scenario {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
         command.arg("--archive").arg(&archive).args(args);
         let recording = record(root, &command);
-        let told = told_in(&recording);
-        Scenario { name, before, after: found(&archive), told, recording, again, redo_stride: 5 }
+        let reported = reported_in(&recording);
+        Scenario { name, before, after: found(&archive), reported, recording, again, redo_stride: 5 }
     }
 
-    pub(crate) fn told_before(&self, cut: usize) -> impl Iterator<Item = (&str, &str)> {
-        self.told.iter().take_while(move |(at, ..)| *at < cut).map(|(_, url, digest)| (&**url, &**digest))
+    pub(crate) fn reported_before(&self, cut: usize) -> impl Iterator<Item = (&str, &str)> {
+        self.reported.iter().take_while(move |(at, ..)| *at < cut).map(|(_, url, digest)| (&**url, &**digest))
     }
 }
 
 /// The lines of crawl.log, which are written when their captures are committed.
-fn told_in(recording: &Recording) -> Vec<(usize, String, String)> {
+fn reported_in(recording: &Recording) -> Vec<(usize, String, String)> {
     let log = Path::new("archive/crawl.log");
     let mut file = recording.before.names().find(|(path, _)| *path == log).map(|(_, node)| node);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (at, op) in recording.ops.iter().enumerate() {
         match op {
             Op::Name(NameOp::Put(path, node)) if path == log => file = Some(*node),
@@ -65,17 +65,17 @@ fn told_in(recording: &Recording) -> Vec<(usize, String, String)> {
                 for line in String::from_utf8_lossy(bytes).lines() {
                     let line: serde_json::Value = serde_json::from_str(line).unwrap();
                     if let (Some(url), Some(digest)) = (line["url"].as_str(), line["digest"].as_str()) {
-                        told.push((at, url.to_string(), digest.to_string()));
+                        reported.push((at, url.to_string(), digest.to_string()));
                     }
                 }
             }
             _ => {}
         }
     }
-    told
+    reported
 }
 
-/// All of them, with a web of so many pages.
+/// All scenarios, with a web of this many pages.
 pub(crate) fn all(n_pages: usize) -> Vec<Scenario> {
     let mut scenarios = vec![
         init(),
@@ -96,7 +96,7 @@ fn init() -> Scenario {
     Scenario::record("init", &root, &["init"], nothing_again())
 }
 
-/// Every page can be reached from the first. Most change each time they are fetched; some are hard to compress.
+/// All pages are linked from the first. Most change at each fetch, and some compress badly.
 fn site(request: &WebRequest, n_pages: usize) -> Reply {
     let Some(n) = request.path.trim_start_matches("/p").parse::<usize>().ok().filter(|n| *n < n_pages) else {
         return status(404);
@@ -109,17 +109,17 @@ fn site(request: &WebRequest, n_pages: usize) -> Reply {
     html(&format!("page {n} in edition {edition} {links} {words}"))
 }
 
-/// Two crawls, an import into what they made, and a rebuild of it all.
+/// Two crawls, an import into their archive, and a rebuild of all.
 fn crawls(n_pages: usize, sources: &Sources) -> Vec<Scenario> {
     let (_dir, root) = real_folder();
     let archive = root.join("archive");
     let web = Arc::new(Web::serve(move |request| site(request, n_pages)));
     perennial(&archive, ["init"]).ok();
     perennial(&archive, ["add", &web.url("/p0"), "--allow-private"]).ok();
-    // Small files, so that the change from one to the next is seen often.
+    // Small files make the change from one file to the next frequent.
     set(&archive, "max_file_bytes", 60_000);
     let first = recorded_crawl("crawl", &root, &web, n_pages);
-    // Records have whole seconds: what is fetched again within one would be the same capture.
+    // Times of records are whole seconds: a second fetch within one would be the same capture.
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let ended = second();
     wait_until("the next second", || second() > ended);
@@ -137,7 +137,7 @@ fn crawls(n_pages: usize, sources: &Sources) -> Vec<Scenario> {
     vec![first, second, third, fourth]
 }
 
-/// A pass over all pages; done again, it goes on until it has them all.
+/// A pass over all pages. A repeated pass continues until all pages are captured.
 fn recorded_crawl(name: &'static str, root: &Path, web: &Arc<Web>, n_pages: usize) -> Scenario {
     const CRAWL: [&str; 7] = ["run", "--once", "--delay", "0", "--connections", "2", "--no-analysis"];
     let web = web.clone();
@@ -153,7 +153,7 @@ fn recorded_crawl(name: &'static str, root: &Path, web: &Arc<Web>, n_pages: usiz
             None => Ok(()),
         }
     });
-    // A process for each, and each fetches a whole web.
+    // Each runs in a process of its own and fetches a whole web.
     Scenario { redo_stride: 20, ..Scenario::record(name, root, &CRAWL, again) }
 }
 
@@ -165,14 +165,14 @@ fn set(archive: &Path, key: &str, value: impl Into<toml_edit::Value>) {
     .unwrap();
 }
 
-/// Files of other tools, kept as long as they may be imported again.
+/// Files of other tools, kept while they may be imported again.
 struct Sources {
     dir: Arc<tempfile::TempDir>,
     paths: Vec<PathBuf>,
 }
 
 impl Sources {
-    /// A large one, a plain one, one that has to be written again, and one that brings nothing new.
+    /// A large file, an uncompressed one, one that must be rewritten, and one without new captures.
     fn new(n: usize) -> Sources {
         let dir = tempfile::tempdir().unwrap();
         let many: Vec<u8> =
@@ -192,7 +192,7 @@ impl Sources {
         Sources { dir: Arc::new(dir), paths: paths.into() }
     }
 
-    /// Imported once more, all captures are there.
+    /// A repeated import completes the captures.
     fn import_again(&self) -> Again {
         let (dir, paths) = (self.dir.clone(), self.paths.clone());
         Box::new(move |root, before| {
@@ -219,7 +219,7 @@ impl Sources {
 /// The beginning of a record.
 const TORN: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff and then nothing";
 
-/// The start that mends what a kill left: captures behind the last commit, and perhaps a torn record.
+/// The start that repairs the remains of a kill: captures behind the last commit, and perhaps a torn record.
 fn import_after_kill(name: &'static str, torn: &[u8]) -> Scenario {
     let (_dir, root) = real_folder();
     let path = root.join("archive");
@@ -240,7 +240,7 @@ fn import_after_kill(name: &'static str, torn: &[u8]) -> Scenario {
     let mut args = vec!["import", "--no-analysis"];
     args.extend(sources.paths.iter().map(|path| path.to_str().unwrap()));
     let mut scenario = Scenario::record(name, &root, &args, sources.import_again());
-    // What the killed process wrote behind its last commit is not on disk when the import begins.
+    // Writes of the killed process after its last commit are not yet on disk when the import begins.
     scenario.recording.before.unsync(open.strip_prefix(&root).unwrap(), n_synced);
     scenario
 }

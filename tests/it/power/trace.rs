@@ -1,4 +1,4 @@
-//! A command -> what it asked of the disk, in order: recorded with strace, told in the words of [`super::disk`].
+//! A command -> its disk operations in order, recorded with strace and expressed as operations of [`super::disk`].
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -9,15 +9,15 @@ use std::process::Command;
 
 use super::disk::{Change, Disk, FileId, NameOp, Node, Op};
 
-/// All calls that change files or make them durable, and those that say where a write goes.
+/// All system calls that change files or make them durable, and those that determine the target of a write.
 const CALLS: &str = "open,openat,creat,write,pwrite64,writev,pwritev,ftruncate,truncate,fallocate,rename,renameat,renameat2,\
     link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync,fdatasync,sync_file_range,close,lseek";
 
 /// A recorded command.
 pub(crate) struct Recording {
-    /// The disk before it, all of it durable.
+    /// The disk before the command, all of it durable.
     pub(crate) before: Disk,
-    /// What it did.
+    /// Its operations.
     pub(crate) ops: Vec<Op>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn record(root: &Path, command: &Command) -> Recording {
     let log = tempfile::NamedTempFile::new().unwrap();
     let mut strace = Command::new("strace");
     strace.args(["-f", "--seccomp-bpf", "-y", "-xx", "-s", "99999999", "-e", "signal=none"]);
-    // Copies within the kernel are refused, so that the copied bytes pass through calls that show them.
+    // Copying within the kernel is refused, because strace does not show the copied bytes.
     strace.args(["-e", &format!("trace={CALLS}"), "-e", "inject=copy_file_range,sendfile:error=ENOSYS"]);
     strace.arg("-o").arg(log.path()).arg(command.get_program()).args(command.get_args());
     let output = strace.output().unwrap_or_else(|error| {
@@ -47,7 +47,7 @@ pub(crate) fn record(root: &Path, command: &Command) -> Recording {
 }
 
 impl Recording {
-    /// Nothing was overlooked: what was recorded leads to what is there.
+    /// Asserts that the recording is complete: replaying it gives the present content.
     fn check_against(&self, root: &Path) {
         let mut disk = self.before.clone();
         self.ops.iter().enumerate().for_each(|(at, op)| disk.apply(at, op));
@@ -60,7 +60,7 @@ impl Recording {
     }
 }
 
-/// An open file: where the next write goes.
+/// An open file, with the offset of the next write.
 struct Handle {
     at: u64,
     appends: bool,
@@ -71,7 +71,7 @@ struct Parser<'a> {
     names: HashMap<PathBuf, Node>,
     lengths: Vec<u64>,
     handles: HashMap<i64, Handle>,
-    /// Calls that have begun, by thread: their text so far, and how many operations there were.
+    /// Unfinished calls by thread: their text so far, and the number of operations before them.
     begun: HashMap<String, (String, usize)>,
     ops: Vec<Op>,
 }
@@ -93,7 +93,7 @@ impl Parser<'_> {
         let call = call.trim_start();
         if let Some(text) = call.strip_suffix(" <unfinished ...>") {
             if let Some(handle) = text.strip_prefix("close(") {
-                // Its number may be another thread's before this one hears that it is free.
+                // A different thread may get the descriptor's number before this call returns.
                 self.handles.remove(&number(handle));
                 return;
             }
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The path below the root that an argument names, as a string or as a file that is open.
+    /// The path below the root in an argument, which is a string or an open file.
     fn path_of(&self, arg: &str) -> Option<PathBuf> {
         let hex = match arg.strip_prefix('"') {
             Some(string) => string.strip_suffix('"')?,
@@ -240,7 +240,7 @@ impl Parser<'_> {
     }
 }
 
-/// Files that hold nothing after their process: SQLite's shared memory, and the lock.
+/// Files without meaning after their process ended: SQLite's shared memory, and the lock.
 pub(crate) fn is_passing(path: &Path) -> bool {
     let name = path.to_string_lossy();
     name.ends_with("-shm") || name.ends_with("write.lock")
@@ -251,7 +251,7 @@ fn number(arg: &str) -> i64 {
     arg[..end].parse().unwrap()
 }
 
-/// All strings of a call one behind the other.
+/// All string arguments of a call, joined.
 fn bytes_in(args: &[&str]) -> Vec<u8> {
     args.iter().flat_map(|arg| arg.split('"').skip(1).step_by(2)).flat_map(unhex).collect()
 }

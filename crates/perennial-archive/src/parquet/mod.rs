@@ -57,7 +57,7 @@ pub enum RowError {
     #[error("the row has {0} values, the table {1} columns")]
     Width(usize, usize),
     /// The type of a value differs from that of its column.
-    #[error("a value of the column {0} is of another kind")]
+    #[error("a value of the column {0} has a different kind")]
     Kind(String),
 }
 

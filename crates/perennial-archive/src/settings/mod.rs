@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once_in_order_of_their_lines() {
+    fn all_mistakes_are_reported_at_once_in_line_order() {
         let text = "[crawl]\nmax_workers = 0\nbuget = \"1/1h\"\n[warc]\ngzip_level = \"x\"\n";
         let mistakes = mistakes(text);
         let lines: Vec<&str> = mistakes.lines().filter_map(|line| line.split(':').next()).collect();
@@ -399,13 +399,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_hides_no_other_mistake() {
+    fn a_wrong_url_hides_no_other_mistake() {
         let message = mistakes("[[site]]\nurl = \"ftp://a.org/\"\nkeep = \"some\"\nignore = [\"a:b\"]\n");
         assert_eq!(message.lines().count(), 3, "{message}");
     }
 
     #[test]
-    fn no_more_mistakes_are_told_than_a_screen_holds() {
+    fn no_more_mistakes_are_reported_than_fit_a_screen() {
         let keys: String = (0..5000).map(|n| format!("x{n} = 1\n")).collect();
         let mistakes = mistakes(&format!("[crawl]\n{keys}"));
         assert_eq!(mistakes.lines().count(), 21);
@@ -413,14 +413,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_followed_twice_is_a_mistake() {
+    fn an_url_that_is_followed_twice_is_a_mistake() {
         let text =
             "[[site]]\nurl = \"https://a.org\"\n[[site]]\nurl = \"https://a.org/\"\nscope = \"page\"\n";
         assert!(mistakes(text).contains("line 4: url = \"https://a.org/\": another [[site]] has it"));
     }
 
     #[test]
-    fn a_later_format_is_refused_before_its_keys_are_looked_at() {
+    fn a_later_format_is_refused_before_its_keys_are_read() {
         let mistakes = mistakes("[archive]\nformat = 2\ncolour = \"red\"\n");
         assert!(mistakes.contains("install a later perennial") && !mistakes.contains("colour"), "{mistakes}");
     }

@@ -96,17 +96,17 @@ impl<'a> ReadingLog<'a> {
         span: Option<Range<usize>>,
         read: impl FnOnce(&mut TableReader<'_, 'a>) -> T,
     ) -> T {
-        let mut reader = TableReader { table, span, notes: self, asked: Vec::new() };
+        let mut reader = TableReader { table, span, notes: self, requested: Vec::new() };
         let value = read(&mut reader);
-        let asked = reader.asked;
+        let requested = reader.requested;
         for (key, item) in table.into_iter().flat_map(|table| table.iter()) {
-            if !asked.contains(&key) {
+            if !requested.contains(&key) {
                 let span = table.and_then(|table| table.get_key_value(key)?.0.span()).or(item.span());
                 let at = span.map_or(0, |span| span.start);
                 self.wrong.push((at, Mistake::Key { table: name, key: key.to_owned() }));
             }
         }
-        self.keys.extend(asked.into_iter().map(|key| (name, key)));
+        self.keys.extend(requested.into_iter().map(|key| (name, key)));
         value
     }
 
@@ -186,12 +186,12 @@ pub(super) struct TableReader<'n, 'a> {
     /// The table's place in the file.
     span: Option<Range<usize>>,
     notes: &'n mut ReadingLog<'a>,
-    asked: Vec<&'static str>,
+    requested: Vec<&'static str>,
 }
 
 impl<'a> TableReader<'_, 'a> {
     fn item(&mut self, key: &'static str) -> Option<&'a Item> {
-        self.asked.push(key);
+        self.requested.push(key);
         self.table?.get(key)
     }
 

@@ -137,7 +137,7 @@ impl ClockCache {
 }
 
 /// Parses the URL of a seed to its canonical form. The default scheme is https.
-pub fn parse_address(text: &str) -> Result<Url, String> {
+pub fn parse_url(text: &str) -> Result<Url, String> {
     let hint = || format!("`{text}` is not an http or https address: write it like https://example.org/");
     // Otherwise `mailto:x@y` would be read as the user `mailto:x` of host y.
     let is_other = match text.trim().split_once(':') {
@@ -224,7 +224,7 @@ impl Seed {
         if !reader.has("url") {
             reader.lacks("[[site]] needs a url, such as url = \"https://example.org/\"");
         }
-        let url = reader.parsed("url", parse_address);
+        let url = reader.parsed("url", parse_url);
         let kind = reader.parsed("scope", |text| text.parse().map_err(|error: ScopeError| error.to_string()));
         let include = reader.list("include", parse_pattern);
         let exclude = reader.list("exclude", parse_pattern);
@@ -240,7 +240,7 @@ impl Seed {
             allowance: BudgetTable::read(reader),
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
             parts: PageParts::new(reader.values("pin", parse_pin), reader.list("ignore", parse_selector)),
-            feeds: reader.list("feeds", parse_address),
+            feeds: reader.list("feeds", parse_url),
             tags: reader.list("tags", parse_tag),
             depth,
             // Last, because a wrong URL must not hide other mistakes of the table.
@@ -398,7 +398,7 @@ impl Seeds {
 
     /// The seed that a user names, by its URL in any spelling or by its host.
     pub fn named(&self, name: &str) -> anyhow::Result<&Seed> {
-        let exact = parse_address(name).ok().and_then(|url| self.with_url(&url));
+        let exact = parse_url(name).ok().and_then(|url| self.with_url(&url));
         if let Some(seed) = exact {
             return Ok(seed);
         }
@@ -479,7 +479,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn address() -> impl Strategy<Value = String> {
+    fn any_url() -> impl Strategy<Value = String> {
         let host = prop::sample::select(vec![
             "a.org",
             "www.a.org",
@@ -497,7 +497,7 @@ mod tests {
 
     fn seeds() -> impl Strategy<Value = Vec<Seed>> {
         let kind = prop::sample::select(ScopeKind::ALL.to_vec());
-        let seed = (address(), kind, 0..3u32, any::<bool>()).prop_map(|(url, kind, depth, is_narrow)| {
+        let seed = (any_url(), kind, 0..3u32, any::<bool>()).prop_map(|(url, kind, depth, is_narrow)| {
             let seed = Seed::of_host(Url::parse(&url).unwrap());
             let exclude = if is_narrow { vec![Regex::new("/y").unwrap()] } else { Vec::new() };
             Seed { scope: Scope { kind, exclude, max_depth: Some(depth), ..seed.scope }, ..seed }
@@ -515,7 +515,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_owner_is_the_one_that_a_scan_finds(
-            all in seeds(), urls in prop::collection::vec(address(), 1..8), depth in 0..4u32, finder in 0..14i64,
+            all in seeds(), urls in prop::collection::vec(any_url(), 1..8), depth in 0..4u32, finder in 0..14i64,
         ) {
             let numbers: Vec<i64> = (1..=all.len() as i64).rev().collect();
             let seeds = Seeds::new(all).numbered(numbers);

@@ -196,7 +196,7 @@ mod tests {
     use perennial_core::url::scope::{Scope, ScopeKind};
 
     use super::*;
-    use crate::settings::site::{parse_address, parse_holiday, parse_pattern, parse_selector, parse_zone};
+    use crate::settings::site::{parse_holiday, parse_pattern, parse_selector, parse_url, parse_zone};
     use crate::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, VersionRetention};
 
     fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -209,14 +209,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let (_dir, path) = file("# kept\n[[site]]\n# kept too\nurl = \"http://a.org\"\nweight = 3\n");
-        let plain = Seed::of_host(parse_address("a.org").unwrap());
+        let plain = Seed::of_host(parse_url("a.org").unwrap());
         let seed = Seed {
             scope: Scope {
                 kind: ScopeKind::Prefix,
                 include: vec![parse_pattern("a\\.b").unwrap()],
                 exclude: vec![parse_pattern("\"").unwrap(), parse_pattern("d").unwrap()],
                 max_depth: Some(2),
-                seed: parse_address("http://a.org").unwrap(),
+                seed: parse_url("http://a.org").unwrap(),
             },
             depth: Some(2),
             weight: 0.25,
@@ -237,7 +237,7 @@ mod tests {
                 bytes_per_day: Some(1_500_000),
             },
             keep: VersionRetention::Important,
-            feeds: vec![parse_address("http://feeds.a.org/f?x=1").unwrap()],
+            feeds: vec![parse_url("http://feeds.a.org/f?x=1").unwrap()],
             tags: vec!["news".to_owned(), "a \"b\"".to_owned()],
             parts: PageParts::new(
                 vec![
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_site_stands_behind_the_template_and_leaves_it_as_it_was() {
         let (_dir, path) = file(crate::settings::TEMPLATE);
-        let url = parse_address("https://a.org/").unwrap();
+        let url = parse_url("https://a.org/").unwrap();
         follow(&path, &[Seed::of_host(url.clone())]).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let added = text.strip_prefix(crate::settings::TEMPLATE).unwrap();
@@ -267,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_unfollowed_however_its_address_is_written() {
+    fn a_seed_is_unfollowed_however_its_url_is_written() {
         let (_dir, path) = file("site = [{ url = \"http://a.org\" }, { url = \"http://b.org\" }]\n");
-        let [a, c] = ["http://a.org/", "http://c.org/"].map(|url| parse_address(url).unwrap());
+        let [a, c] = ["http://a.org/", "http://c.org/"].map(|url| parse_url(url).unwrap());
         assert!(
             unfollow(&path, &[a.clone(), c])
                 .unwrap_err()
@@ -286,7 +286,7 @@ mod tests {
         let text = "[[site]]\nurl = \"a.org\" # the first\nweight = 2 # twice\nbudget = \"24/1d\"\n\
                     ignore = [\n  '.ad', # blinks\n  \".clock\",\n]\n\n# the other\n[[site]]\nurl = \"b.org\"\n";
         let (_dir, path) = file(text);
-        let url = parse_address("a.org").unwrap();
+        let url = parse_url("a.org").unwrap();
         let this = [url.clone()];
         let paused = change(&path, &this, |seed| Seed { paused: true, ..seed.clone() }).unwrap();
         assert_eq!(
@@ -313,12 +313,12 @@ mod tests {
     #[test]
     fn an_unfollowed_site_is_not_changed_and_a_file_with_a_mistake_is_left_alone() {
         let (_dir, path) = file("[[site]]\nurl = \"a.org\"\n");
-        let other = parse_address("b.org").unwrap();
+        let other = parse_url("b.org").unwrap();
         let error = change(&path, &[other], Seed::clone).unwrap_err();
         assert!(error.to_string().contains("https://b.org/ is not followed"), "{error}");
         let wrong = "[[site]]\nurl = \"a.org\"\nwieght = 2\n";
         std::fs::write(&path, wrong).unwrap();
-        let url = parse_address("a.org").unwrap();
+        let url = parse_url("a.org").unwrap();
         let error = follow(&path, &[Seed::of_host(url)]).unwrap_err();
         assert!(error.to_string().contains("did you mean `weight`?"), "{error:#}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), wrong);

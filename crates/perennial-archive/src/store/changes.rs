@@ -13,7 +13,7 @@ use super::{ChangeFilter, ChangeRow, Store};
 
 /// A span with at most this many observations is sorted. In a longer span, SQLite walks the importance index until it
 /// has found enough changes.
-const FEW_LOOKS: i64 = 10_000;
+const FEW_OBSERVATIONS: i64 = 10_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ChangeOrder {
@@ -138,7 +138,7 @@ impl Store {
         let (since, until) = filter.span();
         let sql = "SELECT count(*) > ?3 FROM (SELECT 1 FROM lessons WHERE time >= ?1 AND time < ?2
             LIMIT ?3 + 1)";
-        self.connection.value(sql, params![since, until, FEW_LOOKS])
+        self.connection.value(sql, params![since, until, FEW_OBSERVATIONS])
     }
 
     fn keys_where(

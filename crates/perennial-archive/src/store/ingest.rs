@@ -171,10 +171,10 @@ impl Store {
         rows: &[CaptureRow],
         quarantined: &[QuarantinedRecord],
     ) -> anyhow::Result<CommitCounts> {
-        let set_aside = |commit: &mut Commit<'_>| {
-            quarantined.iter().try_for_each(|quarantined| commit.set_aside(&file.name, quarantined))
+        let quarantine = |commit: &mut Commit<'_>| {
+            quarantined.iter().try_for_each(|quarantined| commit.quarantine(&file.name, quarantined))
         };
-        self.commit_with(file, rows, set_aside)
+        self.commit_with(file, rows, quarantine)
     }
 
     /// Like [`Store::commit`]; `also` writes results of the crawl and the analysis in the same transaction.
@@ -225,7 +225,7 @@ impl Store {
     /// Removes a file without captures from the state; on disk when this returns.
     pub fn forget_file(&mut self, name: &str) -> anyhow::Result<()> {
         self.write_synced(|commit| {
-            commit.forget_set_aside(name)?;
+            commit.forget_quarantined(name)?;
             commit.transaction.run("DELETE FROM files WHERE name = ?1", [name])
         })
     }

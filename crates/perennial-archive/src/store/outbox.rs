@@ -108,7 +108,7 @@ impl Outbox {
     /// for the holder's commits.
     pub fn open_write(path: &Path) -> anyhow::Result<Outbox> {
         let opened = Outbox::try_open_write(path);
-        opened.with_context(|| format!("cannot use {}: move it away, and rules begin anew", path.display()))
+        opened.with_context(|| format!("cannot use {}; move it away, and rules start afresh", path.display()))
     }
 
     fn try_open_write(path: &Path) -> anyhow::Result<Outbox> {
@@ -198,12 +198,12 @@ impl Outbox {
         &self,
         rule: &str,
         now: Timestamp,
-        is_asked: bool,
+        is_requested: bool,
         after: i64,
     ) -> anyhow::Result<Option<PendingNotice>> {
         let read =
             |row: &Row<'_>| Ok(PendingNotice { id: row.get(0)?, body: row.get(1)?, n_tries: row.get(2)? });
-        let values = params![rule, now.as_millis(), is_asked, after];
+        let values = params![rule, now.as_millis(), is_requested, after];
         let sql = "SELECT n.id, n.body, n.n_tries FROM notices n JOIN rules r ON r.name = n.rule
             WHERE n.rule = ?1 AND n.sent IS NULL AND (?3 OR n.due <= ?2 AND r.ready_at <= ?2)
             AND n.id > ?4

@@ -35,7 +35,7 @@ pub struct AnalysisDay {
     /// Days since 1970.
     pub number: i64,
     /// Number of observations.
-    pub n_looks: u64,
+    pub n_observations: u64,
     /// Observations that showed a new version.
     pub n_changes: u64,
     /// Importance of the strongest change.
@@ -48,7 +48,7 @@ pub struct AnalysisDay {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnalysisCounts {
     /// All analysed observations.
-    pub n_looks: u64,
+    pub n_observations: u64,
     /// Observations that showed a new version.
     pub n_changes: u64,
     /// Observations that showed noise only.
@@ -135,7 +135,7 @@ impl Store {
         self.connection.rows(&sql, params![page.0, from.as_millis()], |row| {
             Ok(AnalysisDay {
                 number: row.get(0)?,
-                n_looks: row.count(1)?,
+                n_observations: row.count(1)?,
                 n_changes: row.count(2)?,
                 strongest: row.get(3)?,
                 total: row.get(4)?,
@@ -150,7 +150,7 @@ impl Store {
         );
         let counts = self.connection.row(&sql, [page.0], |row| {
             Ok(AnalysisCounts {
-                n_looks: row.count(0)?,
+                n_observations: row.count(0)?,
                 n_changes: row.count(1)?,
                 n_noise: row.count(2)?,
                 n_indexed: row.count(3)?,

@@ -51,21 +51,21 @@ pub struct QuarantineCounts {
 
 impl Commit<'_> {
     /// Quarantines a record of a file in the state. The same record and reason are stored once.
-    pub fn set_aside(&self, file: &str, quarantined: &QuarantinedRecord) -> anyhow::Result<()> {
+    pub fn quarantine(&self, file: &str, quarantined: &QuarantinedRecord) -> anyhow::Result<()> {
         let sql = "INSERT OR REPLACE INTO set_aside (file, offset, reason, what)
             SELECT id, ?2, ?3, ?4 FROM files WHERE name = ?1";
         self.transaction
             .run(sql, params![file, quarantined.offset as i64, quarantined.reason.name(), quarantined.what])
     }
 
-    pub(super) fn forget_set_aside(&self, file: &str) -> anyhow::Result<()> {
+    pub(super) fn forget_quarantined(&self, file: &str) -> anyhow::Result<()> {
         let sql = "DELETE FROM set_aside WHERE file = (SELECT id FROM files WHERE name = ?1)";
         self.transaction.run(sql, [file])
     }
 }
 
 impl Store {
-    pub fn count_set_aside(&self) -> anyhow::Result<QuarantineCounts> {
+    pub fn count_quarantined(&self) -> anyhow::Result<QuarantineCounts> {
         let sql = "SELECT count(*) FROM set_aside WHERE reason = ?1";
         let count = |reason: QuarantineReason| self.connection.count(sql, [reason.name()]);
         Ok(QuarantineCounts {
@@ -76,7 +76,7 @@ impl Store {
     }
 
     /// The first records quarantined for a reason, with their files.
-    pub fn set_aside(
+    pub fn quarantined(
         &self,
         reason: QuarantineReason,
         limit: usize,
@@ -90,7 +90,7 @@ impl Store {
     }
 
     /// Whether a file contains a record that was quarantined because it cannot be a capture.
-    pub fn has_set_aside_record(&self, file: &str) -> anyhow::Result<bool> {
+    pub fn has_quarantined_record(&self, file: &str) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM set_aside WHERE reason = ?2
             AND file = (SELECT id FROM files WHERE name = ?1))";
         self.connection.value(sql, [file, QuarantineReason::Record.name()])

@@ -141,7 +141,7 @@ pub struct ArchiveCounts {
     /// RFC 3339.
     pub last_capture: Option<String>,
     /// Records that could not be imported, trusted or analysed.
-    pub set_aside: QuarantineCounts,
+    pub quarantine: QuarantineCounts,
 }
 
 /// The payload that a 304 confirms.
@@ -291,7 +291,7 @@ impl Store {
             warc_bytes: count("SELECT coalesce(sum(committed), 0) FROM files")?,
             first_capture: self.first_capture()?.map(Timestamp::to_rfc3339),
             last_capture: self.last_capture()?.map(Timestamp::to_rfc3339),
-            set_aside: self.count_set_aside()?,
+            quarantine: self.count_quarantined()?,
         })
     }
 

@@ -470,7 +470,7 @@ fn check_captures(transaction: &Connection, records: &dyn RecordSource) -> anyho
     for (file, name) in &files {
         n_corrected += check_file_captures(transaction, records, *file, name)?;
     }
-    n_corrected += set_long_addresses_aside(transaction)?;
+    n_corrected += quarantine_long_urls(transaction)?;
     transaction.execute_batch(VERSIONS_ANEW)?;
     if n_corrected > 0 {
         // The index lines contain the old digests, so the index is written again from the state.
@@ -512,7 +512,7 @@ fn check_file_captures(
 }
 
 /// Removes captures whose URLs are longer than an index allows. Their records are in the quarantine by now.
-fn set_long_addresses_aside(transaction: &Connection) -> anyhow::Result<usize> {
+fn quarantine_long_urls(transaction: &Connection) -> anyhow::Result<usize> {
     let mut found = transaction.prepare("SELECT id FROM pages WHERE length(CAST(url AS BLOB)) > ?1")?;
     let pages: Vec<i64> = found
         .query_map([perennial_core::text::untrusted::MAX_URL_BYTES as i64], |row| row.get(0))?

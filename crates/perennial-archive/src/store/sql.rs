@@ -17,7 +17,7 @@ use super::Store;
 use super::analyses::IS_CHANGE;
 
 /// Instructions of SQLite's virtual machine between two checks of the clock: about a millisecond.
-const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+const STEPS_BETWEEN_CHECKS: i32 = 10_000;
 
 /// The tables that the views read.
 const SOURCES: [&str; 10] =
@@ -98,13 +98,13 @@ const VIEWS: &[SqlView] = &[
         from: "main.versions v JOIN main.pages p ON p.id = v.page JOIN main.sites s ON s.id = p.site",
     },
     SqlView {
-        name: "looks",
+        name: "observations",
         columns: &[
             ("url", "p.url"),
             ("site", "s.host"),
             ("time", time!("l.time")),
             ("before", time!("l.before")),
-            ("seen", SEEN),
+            ("change_status", CHANGE_STATUS),
             ("importance", "l.importance"),
             ("is_indexed", "l.is_indexed"),
         ],
@@ -158,7 +158,7 @@ const VIEWS: &[SqlView] = &[
         from: "main.items i JOIN main.pages p ON p.id = i.feed LEFT JOIN main.pages q ON q.id = i.page",
     },
     SqlView {
-        name: "objects",
+        name: "articles",
         columns: &[
             ("url", "q.url"),
             ("n_feeds", "count(DISTINCT i.feed)"),
@@ -191,7 +191,7 @@ const VIEWS: &[SqlView] = &[
     },
 ];
 
-const SEEN: &str = "CASE l.seen WHEN 0 THEN 'first' WHEN 1 THEN 'same' WHEN 2 THEN 'noise' WHEN 3 THEN 'changed' WHEN 4 THEN 'unjudged'
+const CHANGE_STATUS: &str = "CASE l.seen WHEN 0 THEN 'first' WHEN 1 THEN 'same' WHEN 2 THEN 'noise' WHEN 3 THEN 'changed' WHEN 4 THEN 'unjudged'
     WHEN 5 THEN 'absent' WHEN 6 THEN 'vanished' WHEN 7 THEN 'redirected' WHEN 8 THEN 'returned' END";
 
 const KIND: &str =
@@ -205,7 +205,7 @@ impl SqlView {
         let rest = match self.name {
             "changes" => format!(" WHERE {}", IS_CHANGE.replace("FROM pages", "FROM main.pages")),
             "pages" | "captures" => " WHERE p.n_captures > 0".to_owned(),
-            "objects" => " GROUP BY q.id".to_owned(),
+            "articles" => " GROUP BY q.id".to_owned(),
             _ => String::new(),
         };
         format!("CREATE TEMP VIEW {} AS SELECT {} FROM {}{rest};", self.name, columns.join(", "), self.from)
@@ -254,7 +254,7 @@ pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result
     let Store { mut connection, _copy } = Store::open_read(state)?;
     prepare(&mut connection, limits)?;
     let deadline = Instant::now() + limits.time;
-    connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
+    connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || Instant::now() > deadline))?;
     read(&connection, sql, limits).map_err(|error| explain(error, limits))
 }
 
@@ -328,6 +328,14 @@ impl SqlValue {
 }
 
 /// Adds a hint to the error.
+/// Former views and their successors.
+const RENAMED_VIEWS: [(&str, &str); 2] = [("looks", "observations"), ("objects", "articles")];
+
+fn renamed_view(error: &rusqlite::Error) -> Option<(&'static str, &'static str)> {
+    let message = error.to_string();
+    RENAMED_VIEWS.into_iter().find(|(before, _)| message.contains(&format!("no such table: {before}")))
+}
+
 fn explain(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
     let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
     let hint = match error.sqlite_error_code() {
@@ -341,6 +349,9 @@ fn explain(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
             "it needs more memory than it may have: ask for less".to_owned()
         }
         _ if matches!(error, rusqlite::Error::MultipleStatement) => "write one statement".to_owned(),
+        _ if let Some((before, now)) = renamed_view(&error) => {
+            format!("the view {before} was renamed: use {now}")
+        }
         _ => format!("the views are {}: docs/sql.md lists their columns", views.join(", ")),
     };
     anyhow::Error::from(error).context(hint)

@@ -89,7 +89,7 @@ pub struct PresenceHit {
     /// The passage.
     pub text: String,
     /// The presence itself.
-    pub stay: PassagePresence,
+    pub presence: PassagePresence,
 }
 
 /// Selects presences that satisfy all given conditions.
@@ -116,9 +116,9 @@ pub struct TextCounts {
     /// Distinct passages.
     pub n_texts: u64,
     /// Presences of passages on pages.
-    pub n_stays: u64,
+    pub n_presences: u64,
     /// Presences that began with an important version.
-    pub n_important_stays: u64,
+    pub n_important_presences: u64,
     /// Bytes of all passages.
     pub text_bytes: u64,
     /// Passages that an important version brought to a page, which `--important` searches.
@@ -223,7 +223,7 @@ impl Texts {
                 page,
                 role: BlockRole::from_name(row.get_ref(1)?.as_str()?),
                 text: row.get(2)?,
-                stay: PassagePresence {
+                presence: PassagePresence {
                     absent_until: row.optional_time(3)?,
                     first: row.time(4)?,
                     last: row.time(5)?,
@@ -353,8 +353,8 @@ impl Texts {
             n_important_texts: count(&format!("SELECT count(*) {IMPORTANT}"))?,
             important_text_bytes: count(&format!("SELECT {bytes} {IMPORTANT}"))?,
             n_texts: count("SELECT count(*) FROM texts")?,
-            n_stays: count("SELECT count(*) FROM stays")?,
-            n_important_stays: count("SELECT count(*) FROM stays WHERE is_important")?,
+            n_presences: count("SELECT count(*) FROM stays")?,
+            n_important_presences: count("SELECT count(*) FROM stays WHERE is_important")?,
             n_bytes: count("PRAGMA page_count")? * count("PRAGMA page_size")?,
         })
     }
@@ -367,22 +367,27 @@ pub struct TextCommit<'t> {
 
 impl TextCommit<'_> {
     /// Stores the passages of an observation. The presences of new passages begin, and those of missing passages end.
-    pub fn show(&self, page: PageId, look: &ObservationRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
-        let mut open = self.open_stays(page)?;
+    pub fn show(
+        &self,
+        page: PageId,
+        observation: &ObservationRow,
+        shown: &[ShownText<'_>],
+    ) -> anyhow::Result<()> {
+        let mut open = self.open_presences(page)?;
         for text in shown {
             let hash = url_hash(text.text) as i64;
             if open.remove(&hash).is_none() {
-                self.begin(page, look, self.text_id(hash, text.text)?, text.role)?;
+                self.begin(page, observation, self.text_id(hash, text.text)?, text.role)?;
             }
         }
         let mut ended: Vec<i64> = open.into_values().collect();
         ended.sort_unstable();
-        ended.into_iter().try_for_each(|stay| self.end(stay, look))
+        ended.into_iter().try_for_each(|presence| self.end(presence, observation))
     }
 
     /// Ends all presences of a page that has vanished.
-    pub fn close(&self, page: PageId, look: &ObservationRow) -> anyhow::Result<()> {
-        self.show(page, look, &[])
+    pub fn close(&self, page: PageId, observation: &ObservationRow) -> anyhow::Result<()> {
+        self.show(page, observation, &[])
     }
 
     /// Records that the index contains everything up to this observation.
@@ -400,13 +405,19 @@ impl TextCommit<'_> {
     }
 
     /// The unfinished presences of a page, by the hash of their passage.
-    fn open_stays(&self, page: PageId) -> anyhow::Result<HashMap<i64, i64>> {
+    fn open_presences(&self, page: PageId) -> anyhow::Result<HashMap<i64, i64>> {
         let sql = "SELECT t.hash, s.id FROM stays s JOIN texts t ON t.id = s.text WHERE s.page = ?1
             AND s.gone IS NULL";
         self.transaction.rows(sql, [page.0], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    fn begin(&self, page: PageId, look: &ObservationRow, text: i64, role: BlockRole) -> anyhow::Result<()> {
+    fn begin(
+        &self,
+        page: PageId,
+        observation: &ObservationRow,
+        text: i64,
+        role: BlockRole,
+    ) -> anyhow::Result<()> {
         let sql = "INSERT INTO stays (text, page, role, absent_until, first, is_important)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         self.transaction.run(
@@ -415,16 +426,19 @@ impl TextCommit<'_> {
                 text,
                 page.0,
                 role.name(),
-                look.before.map(Timestamp::as_millis),
-                look.time.as_millis(),
-                look.is_indexed
+                observation.before.map(Timestamp::as_millis),
+                observation.time.as_millis(),
+                observation.is_indexed
             ],
         )
     }
 
-    fn end(&self, stay: i64, look: &ObservationRow) -> anyhow::Result<()> {
+    fn end(&self, presence: i64, observation: &ObservationRow) -> anyhow::Result<()> {
         let sql = "UPDATE stays SET last = coalesce(?2, first), gone = ?3 WHERE id = ?1";
-        self.transaction.run(sql, params![stay, look.before.map(Timestamp::as_millis), look.time.as_millis()])
+        self.transaction.run(
+            sql,
+            params![presence, observation.before.map(Timestamp::as_millis), observation.time.as_millis()],
+        )
     }
 
     /// The number of a passage. A new passage is added to the index.

@@ -148,7 +148,7 @@ fn restored(mut tree: BlockTree) -> BlockTree {
 }
 
 fn plain_link_id(link: &Link) -> NodeId {
-    Link::new(link.name.as_str(), link.address.as_str()).id
+    Link::new(link.name.as_str(), link.url.as_str()).id
 }
 
 fn plain_image_id(image: &Image) -> NodeId {
@@ -203,12 +203,13 @@ pub(super) mod tests {
 
     fn any_leaf() -> impl Strategy<Value = Block> {
         let ignored = IgnoredParameters { parameters: vec!["sid".into()] };
-        let link = (any_text(), any_text(), any::<bool>()).prop_map(move |(name, address, is_ignored)| {
-            match is_ignored {
-                true => Link::ignoring(&ignored, name, format!("http://a.example/?sid={address}")),
-                false => Link::new(name, address),
-            }
-        });
+        let link =
+            (any_text(), any_text(), any::<bool>()).prop_map(
+                move |(name, url, is_ignored)| match is_ignored {
+                    true => Link::ignoring(&ignored, name, format!("http://a.example/?sid={url}")),
+                    false => Link::new(name, url),
+                },
+            );
         let image = (any_text(), any_text()).prop_map(|(name, source)| Image::new(name, source));
         let contents = (vec(link, 0..3), vec(image, 0..3), vec(any_text().prop_map(Text::new), 0..3));
         (contents, any::<[i16; 4]>(), 0.0..1.0f32).prop_map(

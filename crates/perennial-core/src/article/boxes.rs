@@ -13,7 +13,7 @@ pub(super) enum BoxKind {
     Navigation = 1,
     Header = 1 << 1,
     Footer = 1 << 2,
-    Aside = 1 << 3,
+    Sidebar = 1 << 3,
     Share = 1 << 4,
     Newsletter = 1 << 5,
     Advertisement = 1 << 6,
@@ -41,7 +41,7 @@ impl BoxKind {
             BoxKind::Share | BoxKind::Newsletter | BoxKind::Caption | BoxKind::Form => 0.2,
             BoxKind::Advertisement | BoxKind::Footer => 0.25,
             BoxKind::Navigation | BoxKind::Related | BoxKind::Teaser => 0.35,
-            BoxKind::Aside | BoxKind::Notice => 0.5,
+            BoxKind::Sidebar | BoxKind::Notice => 0.5,
             BoxKind::Comments => 0.9,
             BoxKind::Surrounding => 1.0,
         }
@@ -59,7 +59,7 @@ pub(super) fn box_kind(node: &DomNode) -> Option<BoxKind> {
         "nav" | "menu" => Some(BoxKind::Navigation),
         "header" => Some(BoxKind::Header),
         "footer" => Some(BoxKind::Footer),
-        "aside" => Some(BoxKind::Aside),
+        "aside" => Some(BoxKind::Sidebar),
         "figcaption" => Some(BoxKind::Caption),
         "form" | "fieldset" => Some(BoxKind::Form),
         "time" => None,
@@ -69,7 +69,7 @@ pub(super) fn box_kind(node: &DomNode) -> Option<BoxKind> {
         Some("navigation" | "menu" | "menubar" | "search" | "tablist") => Some(BoxKind::Navigation),
         Some("banner") => Some(BoxKind::Header),
         Some("contentinfo") => Some(BoxKind::Footer),
-        Some("complementary") => Some(BoxKind::Aside),
+        Some("complementary") => Some(BoxKind::Sidebar),
         Some("dialog" | "alertdialog" | "alert" | "tooltip") => Some(BoxKind::Notice),
         _ => None,
     };
@@ -168,7 +168,7 @@ fn word_kind(word: &str) -> Option<(u8, BoxKind)> {
         | "pagination" | "pager" | "paging" | "sitemap" | "skip" | "topbar" | "pagenav" | "subnav"
         | "mainnav" | "navbox" | "pagelinks" | "crumbs" | "postnav" | "toolbar" | "tools" | "jumplink"
         | "toc" | "prev" | "previous" | "prevnext" | "nextprev" | "postnavigation" => (6, Navigation),
-        "sidebar" | "sidebars" | "widgets" | "rail" | "aside" | "secondary" => (7, Aside),
+        "sidebar" | "sidebars" | "widgets" | "rail" | "aside" | "secondary" => (7, Sidebar),
         "footer" | "copyright" | "colophon" | "impressum" | "disclaimer" | "foot" => (8, Footer),
         "byline" | "dateline" | "timestamp" | "postmeta" | "metadata" | "meta" | "postmetadata"
         | "entrymeta" | "tags" | "taglist" | "tagcloud" | "categories" | "catlinks" | "posted"

@@ -150,8 +150,8 @@ fn own_host(dom: &Dom) -> Option<&str> {
     for child in dom.children(head) {
         let node = &dom.nodes[child as usize];
         if let Some(place) = of(node) {
-            let address = node.attribute(if place == 0 { "href" } else { "content" });
-            found[place] = found[place].or(address.and_then(host_name));
+            let url = node.attribute(if place == 0 { "href" } else { "content" });
+            found[place] = found[place].or(url.and_then(host_name));
         }
     }
     found[0].or(found[1])

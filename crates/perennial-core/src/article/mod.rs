@@ -73,12 +73,12 @@ pub struct ArticleContext<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ArticleLink {
     pub text: String,
-    pub address: String,
+    pub url: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ArticleImage {
-    pub address: String,
+    pub url: String,
     /// Its caption, or its alternative text.
     pub description: String,
 }
@@ -104,7 +104,7 @@ pub struct Article {
     /// The comments of readers, which do not belong to the article.
     pub comments: Vec<String>,
     /// The URL of the comments, if any.
-    pub comments_address: String,
+    pub comments_url: String,
 }
 
 /// Extracts the article of a page.
@@ -245,7 +245,7 @@ fn describe(
         images: if images.is_empty() { lead_image(&metadata.image, &base) } else { images },
         wrapper: references::selector_path(page, found.wrapper.node),
         comments: comments::texts(page, found.comments_from),
-        comments_address: comments_address(page, context, &base),
+        comments_url: comments_url(page, context, &base),
         text,
     }
 }
@@ -258,15 +258,12 @@ fn is_headline(shown: &str, title: &str) -> bool {
     !own.is_empty() && (known.is_empty() || n_shared * 2 >= own.len().min(known.len()))
 }
 
-fn lead_image(address: &str, base: &UrlBase) -> Vec<ArticleImage> {
-    base.resolve(address)
-        .map(|address| ArticleImage { address, description: String::new() })
-        .into_iter()
-        .collect()
+fn lead_image(url: &str, base: &UrlBase) -> Vec<ArticleImage> {
+    base.resolve(url).map(|url| ArticleImage { url, description: String::new() }).into_iter().collect()
 }
 
 /// The feed of the comments, or the element that contains them.
-fn comments_address(page: &LeafPage<'_>, context: &ArticleContext<'_>, base: &UrlBase) -> String {
+fn comments_url(page: &LeafPage<'_>, context: &ArticleContext<'_>, base: &UrlBase) -> String {
     let dom = page.leaves.dom;
     let is_feed = |node: &&crate::text::dom::DomNode| {
         let is_named =
@@ -277,8 +274,8 @@ fn comments_address(page: &LeafPage<'_>, context: &ArticleContext<'_>, base: &Ur
     };
     let mut feeds = dom.nodes.iter().filter(is_feed).filter_map(|node| node.attribute("href"));
     // The feed of all comments of a site comes first, that of the page last.
-    if let Some(address) = feeds.next_back().and_then(|href| base.resolve(href)) {
-        return address;
+    if let Some(url) = feeds.next_back().and_then(|href| base.resolve(href)) {
+        return url;
     }
     let id = page.comment_zones.iter().find_map(|&zone| dom.nodes[zone as usize].attribute("id"));
     match (id, context.url) {

@@ -17,10 +17,12 @@ static FURNITURE: Phrases = LazyLock::new(|| include_str!("phrases/furniture.txt
 static READ_ON: Phrases = LazyLock::new(|| include_str!("phrases/read_on.txt").lines().collect());
 
 /// The beginnings of lines that ask for an action.
-static ASKS: Phrases = LazyLock::new(|| include_str!("phrases/asks.txt").lines().collect());
+static CALLS_TO_ACTION: Phrases =
+    LazyLock::new(|| include_str!("phrases/calls_to_action.txt").lines().collect());
 
 /// Phrases anywhere in such lines.
-static ASKS_WITHIN: Phrases = LazyLock::new(|| include_str!("phrases/asks_within.txt").lines().collect());
+static CALLS_TO_ACTION_WITHIN: Phrases =
+    LazyLock::new(|| include_str!("phrases/calls_to_action_within.txt").lines().collect());
 
 /// Lower case, single spaces, no punctuation at the ends; truncated, because only short lines matter.
 pub fn folded(line: &str) -> String {
@@ -41,8 +43,9 @@ pub(super) fn leads_elsewhere(folded: &str) -> bool {
 }
 
 /// Whether a line asks the reader to do something.
-pub(super) fn asks_for_action(folded: &str) -> bool {
-    begins_with(folded, &ASKS) || ASKS_WITHIN.iter().any(|phrase| folded.contains(phrase))
+pub(super) fn is_call_to_action(folded: &str) -> bool {
+    begins_with(folded, &CALLS_TO_ACTION)
+        || CALLS_TO_ACTION_WITHIN.iter().any(|phrase| folded.contains(phrase))
 }
 
 fn begins_with(folded: &str, phrases: &[&str]) -> bool {

@@ -70,9 +70,9 @@ pub(super) fn links(
             .leaves
             .near(node)
             .is_some_and(|leaf| page.leaf(leaf).last >= node && kept.binary_search(&leaf).is_ok());
-        let Some(address) = base.resolve(href).filter(|_| is_kept) else { continue };
-        if links.len() < MAX_REFERENCES && known.insert(address.clone()) {
-            links.push(ArticleLink { text: text_below(page, node), address });
+        let Some(url) = base.resolve(href).filter(|_| is_kept) else { continue };
+        if links.len() < MAX_REFERENCES && known.insert(url.clone()) {
+            links.push(ArticleLink { text: text_below(page, node), url });
         }
     }
     links
@@ -91,11 +91,10 @@ pub(super) fn images(page: &LeafPage<'_>, wrapper: &Wrapper, base: &UrlBase) -> 
             continue;
         }
         let names = ["data-src", "data-lazy-src", "data-original", "src"];
-        let address =
-            names.iter().filter_map(|name| source.attribute(name)).find_map(|href| base.resolve(href));
-        let Some(address) = address else { continue };
-        if images.len() < MAX_REFERENCES && known.insert(address.clone()) {
-            images.push(ArticleImage { address, description: image_description(page, node) });
+        let url = names.iter().filter_map(|name| source.attribute(name)).find_map(|href| base.resolve(href));
+        let Some(url) = url else { continue };
+        if images.len() < MAX_REFERENCES && known.insert(url.clone()) {
+            images.push(ArticleImage { url, description: image_description(page, node) });
         }
     }
     images

@@ -3,7 +3,7 @@
 use super::boxes::BoxKind;
 use super::leaves::{LeafKind, TextLeaf};
 use super::page::LeafPage;
-use super::phrases::{asks_for_action, folded, is_byline, is_filing, is_furniture, leads_elsewhere};
+use super::phrases::{folded, is_byline, is_call_to_action, is_filing, is_furniture, leads_elsewhere};
 use super::wrapper::Wrapper;
 
 /// A heading of related pages ends the text if less than this share of the text follows.
@@ -12,7 +12,7 @@ const MAX_TAIL: f64 = 0.3;
 /// A longer line is not a heading of related pages.
 const MAX_HEADING_LENGTH: f32 = 80.0;
 /// A longer paragraph is more than a call to action.
-const MAX_ASKING_LENGTH: f32 = 400.0;
+const MAX_CALL_LENGTH: f32 = 400.0;
 /// A longer paragraph is not boilerplate, whatever it begins with.
 const MAX_FURNITURE_LENGTH: f32 = 300.0;
 /// A line with at least this share of links is a link.
@@ -55,7 +55,7 @@ pub(super) fn lead(page: &LeafPage<'_>, kept: &[usize], title_leaf: Option<usize
             && is_lead
             && leaf.length <= MAX_LEAD_LENGTH
             && !is_byline(&line)
-            && !asks_for_action(&line)
+            && !is_call_to_action(&line)
             && !leads_elsewhere(&line)
         {
             lead.push(index);
@@ -233,13 +233,13 @@ fn drop_tail(page: &LeafPage<'_>, kept: &mut Vec<usize>) {
     }) {
         kept.truncate(cut);
     }
-    let asking: Vec<usize> = late_positions(page, kept)
+    let calls_to_action: Vec<usize> = late_positions(page, kept)
         .map(|place| kept[place])
         .filter(|&index| {
-            page.leaf(index).length < MAX_ASKING_LENGTH && asks_for_action(&folded(&page.leaf(index).text))
+            page.leaf(index).length < MAX_CALL_LENGTH && is_call_to_action(&folded(&page.leaf(index).text))
         })
         .collect();
-    kept.retain(|index| asking.binary_search(index).is_err());
+    kept.retain(|index| calls_to_action.binary_search(index).is_err());
     let is_loose =
         |leaf: &TextLeaf| matches!(leaf.kind, LeafKind::Heading(_)) || is_trailing_line(&folded(&leaf.text));
     while kept.len() > 1 && kept.last().is_some_and(|&last| is_loose(page.leaf(last))) {

@@ -161,7 +161,7 @@ fn columns(leaves: &Leaves<'_>, named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)
 /// Kinds of boxes next to an article.
 fn is_column(kind: BoxKind) -> bool {
     use BoxKind::*;
-    matches!(kind, Navigation | Footer | Aside | Related | Advertisement | Newsletter | Share | Notice)
+    matches!(kind, Navigation | Footer | Sidebar | Related | Advertisement | Newsletter | Share | Notice)
 }
 
 /// The element marked as the text of an article, or else as an article.
@@ -208,9 +208,9 @@ fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &LeafSums) -> Vec<(u3
         if n_answers < MIN_ANSWERS || n_answers * 2 < group.len() {
             continue;
         }
-        let asks_for_action = |node: &u32| first.is_some_and(|first| leaves.below(*node).contains(&first));
+        let is_call_to_action = |node: &u32| first.is_some_and(|first| leaves.below(*node).contains(&first));
         found.extend(
-            group.iter().filter(|node| !asks_for_action(node)).map(|&node| (node, BoxKind::Comments)),
+            group.iter().filter(|node| !is_call_to_action(node)).map(|&node| (node, BoxKind::Comments)),
         );
     }
     found

@@ -36,14 +36,14 @@ fn page(before: &str, after: &str) -> String {
 
 #[test]
 fn the_text_of_a_plain_page() {
-    let object = found(&page("<h1>Bridge to be rebuilt</h1>", ""));
-    assert_eq!(object.text, text());
-    assert_eq!(object.title, "Bridge to be rebuilt");
-    assert!(object.wrapper.starts_with("body > div.story"), "{}", object.wrapper);
+    let article = found(&page("<h1>Bridge to be rebuilt</h1>", ""));
+    assert_eq!(article.text, text());
+    assert_eq!(article.title, "Bridge to be rebuilt");
+    assert!(article.wrapper.starts_with("body > div.story"), "{}", article.wrapper);
 }
 
 #[test]
-fn a_page_without_text_gives_an_empty_object() {
+fn a_page_without_text_gives_an_empty_article() {
     for html in [
         "",
         "<p>",
@@ -86,10 +86,10 @@ fn inline_elements_do_not_break_a_line_and_two_breaks_do() {
 fn head_and_tail_are_cut() {
     let before = "<h1>Bridge to be rebuilt</h1><p>By Jane Doe</p><p>18 November 2019, 10:15</p>";
     let after = "<h3>Related stories</h3><ul><li><a href=/1>One</a><li><a href=/2>Two</a></ul><p>Tags: bridge, town</p>";
-    let object = found(&format!("<body><article>{before}{}{after}</article>", paragraphs()));
-    assert_eq!(object.text, text());
+    let article = found(&format!("<body><article>{before}{}{after}</article>", paragraphs()));
+    assert_eq!(article.text, text());
     assert_eq!(
-        (object.author.as_str(), object.time.unwrap().to_rfc3339().as_str()),
+        (article.author.as_str(), article.time.unwrap().to_rfc3339().as_str()),
         ("Jane Doe", "2019-11-18T00:00:00Z")
     );
 }
@@ -97,8 +97,8 @@ fn head_and_tail_are_cut() {
 #[test]
 fn the_lead_is_a_field_of_its_own() {
     let lead = "A decision after years of waiting: the town gets its bridge back.";
-    let object = found(&page(&format!("<header><h1>Bridge to be rebuilt</h1><h2>{lead}</h2></header>"), ""));
-    assert_eq!((object.lead.as_str(), object.text.as_str()), (lead, text().as_str()));
+    let article = found(&page(&format!("<header><h1>Bridge to be rebuilt</h1><h2>{lead}</h2></header>"), ""));
+    assert_eq!((article.lead.as_str(), article.text.as_str()), (lead, text().as_str()));
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn comments_have_their_own_zone() {
     let named = format!("<div id=comments><h3>1 comment</h3><div class=comment><p>{said}</p></div></div>");
     let unnamed = format!("<div><h3>1 comment</h3><div><b>Ann</b><p>{said}</p></div></div>");
     for zone in [named, unnamed] {
-        let object = found(&page("<h1>Bridge to be rebuilt</h1>", &zone));
-        assert_eq!(object.text, text(), "{zone}");
-        assert!(object.comments.iter().any(|comment| comment == said), "{:?}", object.comments);
+        let article = found(&page("<h1>Bridge to be rebuilt</h1>", &zone));
+        assert_eq!(article.text, text(), "{zone}");
+        assert!(article.comments.iter().any(|comment| comment == said), "{:?}", article.comments);
     }
 }
 
@@ -131,7 +131,7 @@ fn metadata_by_source() {
     assert_eq!((plain.title.as_str(), plain.author.as_str()), ("From meta", "Cy Fox"));
     assert_eq!(plain.categories, ["bridge", "town"]);
     let broken = of(&format!("<script type='application/ld+json'>{{\"@type\":</script>{meta}"));
-    assert_eq!(broken.title, "From meta", "broken JSON says nothing");
+    assert_eq!(broken.title, "From meta", "broken JSON is ignored");
     let deep = of(&format!("<script type='application/ld+json'>{}</script>{meta}", "[".repeat(100_000)));
     assert_eq!(deep.title, "From meta");
 }
@@ -143,16 +143,16 @@ fn links_and_images_of_the_text_alone() {
          <figure><img src=bridge.jpg alt=a><figcaption>The bridge in 1890</figcaption></figure><img src=dot.gif width=1 height=1>
          <p>{SECOND}</p><p>{THIRD}</p></article><aside><a href=/aside>x</a><img src=aside.jpg></aside>"
     );
-    let object = extract(
+    let article = extract(
         &Dom::parse(&html),
         &ArticleContext { url: Some("http://a.example/news/1.html"), ..ArticleContext::default() },
     );
-    let link = ArticleLink { text: "the plan".into(), address: "http://a.example/news/plan.html".into() };
+    let link = ArticleLink { text: "the plan".into(), url: "http://a.example/news/plan.html".into() };
     let image = ArticleImage {
-        address: "http://a.example/news/bridge.jpg".into(),
+        url: "http://a.example/news/bridge.jpg".into(),
         description: "The bridge in 1890".into(),
     };
-    assert_eq!((object.links, object.images), (vec![link], vec![image]));
+    assert_eq!((article.links, article.images), (vec![link], vec![image]));
 }
 
 /// Three posts on a page, in one of several common forms.
@@ -183,14 +183,14 @@ fn several_posts_on_a_page_stay_apart() {
                 description: Some(&text[..60]),
                 ..ArticleContext::default()
             };
-            let object = extract(&Dom::parse(&html), &context);
-            assert_eq!((object.title.as_str(), object.text.as_str()), (title, text), "{form}");
+            let article = extract(&Dom::parse(&html), &context);
+            assert_eq!((article.title.as_str(), article.text.as_str()), (title, text), "{form}");
         }
     }
 }
 
 #[test]
-fn what_stands_on_most_neighbours_is_no_part_of_the_object() {
+fn text_repeated_on_most_neighbours_is_not_part_of_the_article() {
     let request = "Support your town's paper with a small gift, every month or whenever you can spare it.";
     let other = |n: usize| {
         format!(
@@ -207,7 +207,7 @@ fn what_stands_on_most_neighbours_is_no_part_of_the_object() {
     );
     assert_eq!(with.text, text());
     assert!(found(&html).text.contains(request), "without neighbours it is a paragraph like any other");
-    assert!(!Template::from_neighbours(&pages[..1]).holds(request), "one page is no evidence");
+    assert!(!Template::from_neighbours(&pages[..1]).holds(request), "one page is not evidence");
 }
 
 #[test]
@@ -217,12 +217,12 @@ fn versions() {
     let around =
         of(&page("<h1>Bridge to be rebuilt</h1>", "<div class=related><a href=/new>Another page</a></div>")
             .replace("Sport", "Games"));
-    assert!(same_version(&before, &around), "surroundings are no part of it");
+    assert!(same_version(&before, &around), "surroundings are not part of it");
     let said = of(&page(
         "<h1>Bridge to be rebuilt</h1>",
         "<div id=comments><p>What a fine idea, at long last, I say.</p></div>",
     ));
-    assert!(same_version(&before, &said) && !said.comments.is_empty(), "a comment is no part of it");
+    assert!(same_version(&before, &said) && !said.comments.is_empty(), "a comment is not part of it");
     let headline = of(&page("<h1>Bridge not to be rebuilt</h1>", ""));
     assert!(!same_version(&before, &headline), "a word of the headline is");
     let linked = of(&page("<h1>Bridge to be rebuilt</h1>", "")
@@ -279,8 +279,8 @@ fn hostile_pages_end() {
             description: Some(FIRST),
             ..ArticleContext::default()
         };
-        let object = extract(&Dom::parse(&html), &context);
-        assert!(object.text.len() <= html.len());
+        let article = extract(&Dom::parse(&html), &context);
+        assert!(article.text.len() <= html.len());
     }
 }
 
@@ -288,7 +288,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_page_gives_an_object(picks in proptest::collection::vec(0..24usize, 0..120), has_context in any::<bool>()) {
+    fn any_page_gives_an_article(picks in proptest::collection::vec(0..24usize, 0..120), has_context in any::<bool>()) {
         const PARTS: [&str; 24] = [
             "<div class=post>", "</div>", "<p>", "</p>", "<h2>Same title</h2>", "<h1>", "<br><br>", "<a href=/x>", "</a>", "<article>", "<ul><li>",
             "</ul>", "<table><tr><td>", "Words of a sentence, which is long enough to be one. ", "3 comments", "18 November 2019 ", "by Jane Doe ",
@@ -298,13 +298,13 @@ proptest! {
         let dom = Dom::parse(&html);
         let title = has_context.then_some("Same title");
         let context = ArticleContext { title, url: Some("http://a.example/"), ..ArticleContext::default() };
-        let object = extract(&dom, &context);
+        let article = extract(&dom, &context);
         // The text occurs on the page in the same order.
         let all = dom.text_content(0);
         let mut rest = all.chars();
-        prop_assert!(object.text.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|other| other == c)), "{html}");
-        prop_assert!(same_version(&object, &object));
-        prop_assert_eq!(extract(&dom, &context), object);
+        prop_assert!(article.text.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|other| other == c)), "{html}");
+        prop_assert!(same_version(&article, &article));
+        prop_assert_eq!(extract(&dom, &context), article);
     }
 
     #[test]
@@ -344,9 +344,9 @@ fn cards_beside_an_article_are_no_part_of_it() {
         "<title>Bridge</title><div class=x><div><h1>Bridge</h1>{more}</div><div>{}</div></div>",
         cards(20)
     );
-    let object = found(&html);
-    assert!(object.text.starts_with(FIRST) && object.text.ends_with(FIRST), "{}", object.text);
-    assert!(!object.text.contains("tells, in a line"), "{}", object.text);
+    let article = found(&html);
+    assert!(article.text.starts_with(FIRST) && article.text.ends_with(FIRST), "{}", article.text);
+    assert!(!article.text.contains("tells, in a line"), "{}", article.text);
     // Without other content they are the subject of the page.
     let list = found(&format!("<title>News</title><div>{}</div>", cards(20)));
     assert_eq!(list.text.matches("tells, in a line").count(), 20, "{}", list.text);
@@ -375,14 +375,14 @@ fn answers_are_known_by_the_offer_to_answer_them() {
         "Neither do I, but nobody asked us about it, did they?",
     ];
     let html = page("<h1>Bridge to be rebuilt</h1>", &said.map(answer).concat());
-    let object = found(&html);
-    assert_eq!(object.text, text());
-    assert_eq!(object.comments.iter().filter(|comment| said.contains(&comment.as_str())).count(), 2);
+    let article = found(&html);
+    assert_eq!(article.text, text());
+    assert_eq!(article.comments.iter().filter(|comment| said.contains(&comment.as_str())).count(), 2);
     // In a forum the others reply to the first post.
     let forum =
         format!("<title>Bridge</title><div id=t>{}</div>", [FIRST, said[0], said[1]].map(answer).concat());
-    let object = found(&forum);
-    assert!(object.text.contains(FIRST) && !object.text.contains("believe"), "{}", object.text);
+    let article = found(&forum);
+    assert!(article.text.contains(FIRST) && !article.text.contains("believe"), "{}", article.text);
 }
 
 #[test]
@@ -399,9 +399,9 @@ fn a_list_below_a_line_that_leads_on_goes_with_it() {
 }
 
 #[test]
-fn a_status_without_running_text_is_an_object() {
-    let object = found(
+fn a_status_without_running_text_is_an_article() {
+    let article = found(
         "<title>A day</title><nav><a href=/>Home</a></nav><article><h1>A day</h1><p>No wind</p></article>",
     );
-    assert_eq!(object.text, "No wind");
+    assert_eq!(article.text, "No wind");
 }

@@ -21,8 +21,8 @@ pub fn same_version(before: &Article, after: &Article) -> bool {
 }
 
 /// Lead and text together, because moving the first paragraph is not an edit.
-fn body(object: &Article) -> String {
-    format!("{}\n{}", object.lead, object.text)
+fn body(article: &Article) -> String {
+    format!("{}\n{}", article.lead, article.text)
 }
 
 fn same_words(before: &str, after: &str) -> bool {
@@ -30,9 +30,9 @@ fn same_words(before: &str, after: &str) -> bool {
 }
 
 /// Links and images. The query of an image's URL only describes scaling or caching.
-fn references(object: &Article) -> BTreeSet<&str> {
-    let links = object.links.iter().map(|link| link.address.as_str());
-    let images = object.images.iter().map(|image| image.address.split(['?', '#']).next().unwrap_or_default());
+fn references(article: &Article) -> BTreeSet<&str> {
+    let links = article.links.iter().map(|link| link.url.as_str());
+    let images = article.images.iter().map(|image| image.url.split(['?', '#']).next().unwrap_or_default());
     links.chain(images).collect()
 }
 

@@ -65,7 +65,7 @@ impl CoOccurrence {
 
     /// The probability that two independent events coincide this rarely, or this often (Fisher's exact test, one
     /// side).
-    pub fn by_chance(&self) -> f64 {
+    pub fn p_value(&self) -> f64 {
         let [n, first, second, both] = [self.n, self.first, self.second, self.both].map(|n| n as usize);
         let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
         let probability = |both: usize| {
@@ -97,11 +97,11 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_that_of_counting_all_ways() {
+    fn p_value_is_that_of_counting_all_ways() {
         // Six transitions, three with each event: in one of 20 arrangements they never coincide, and in one always.
-        let chance = |both| CoOccurrence { n: 6, first: 3, second: 3, both }.by_chance();
+        let p_value = |both| CoOccurrence { n: 6, first: 3, second: 3, both }.p_value();
         for (both, expected) in [(0, 1.0 / 20.0), (3, 1.0 / 20.0), (1, 10.0 / 20.0)] {
-            assert!((chance(both) - expected).abs() < 1e-12, "{both}");
+            assert!((p_value(both) - expected).abs() < 1e-12, "{both}");
         }
     }
 

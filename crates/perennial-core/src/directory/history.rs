@@ -43,7 +43,7 @@ pub struct SiteHistory {
     /// Oldest first.
     pub versions: Vec<SiteVersion>,
     /// Number of impossible changes, such as the removal of an unknown page. They were skipped.
-    pub n_aside: usize,
+    pub n_skipped: usize,
     present: Vec<bool>,
 }
 
@@ -55,7 +55,7 @@ impl SiteHistory {
             tree: DirectoryTree::new(name),
             nodes: Vec::new(),
             versions: Vec::new(),
-            n_aside: 0,
+            n_skipped: 0,
             present: Vec::new(),
         }
     }
@@ -78,7 +78,7 @@ impl SiteHistory {
         let is_possible = *is_there != matches!(change, PageTransition::Inserted);
         match self.versions.last_mut().filter(|_| is_possible) {
             Some(version) => version.changes.push(PageChange { page, change, bytes }),
-            None => self.n_aside += 1,
+            None => self.n_skipped += 1,
         }
         if is_possible {
             *is_there = !matches!(change, PageTransition::Deleted);

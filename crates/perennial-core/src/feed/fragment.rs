@@ -11,7 +11,7 @@ use crate::text::tokens::read_tokens;
 use crate::text::xml::{Scanner, XmlPiece, unescaped};
 
 /// Attributes whose values are URLs.
-const ADDRESSES: [&str; 11] = [
+const URLS: [&str; 11] = [
     "href",
     "src",
     "cite",
@@ -49,7 +49,7 @@ pub fn absolute_html(html: &str, base: &Url) -> String {
         let XmlPiece::Start(tag) = piece else { continue };
         for attribute in tag.raw_attributes() {
             let name = attribute.name.to_ascii_lowercase();
-            if !ADDRESSES.contains(&crate::text::xml::local_name(&name)) {
+            if !URLS.contains(&crate::text::xml::local_name(&name)) {
                 continue;
             }
             let value = unescaped(attribute.value);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_become_absolute_and_nothing_else_changes() {
+    fn urls_become_absolute_and_nothing_else_changes() {
         let base = Url::parse("http://e.org/d/p").unwrap();
         let html =
             "<a title='x' href=\"../q?a=1&amp;b=2\">t</a><img src=i.png><a href=http://f.org>u</a> & <b>";

@@ -17,19 +17,19 @@ pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
     if !is_feed && items.is_none() {
         return None;
     }
-    let address = |name: &str| string_field(&value, name).map(|href| absolute(base, href));
+    let resolve = |name: &str| string_field(&value, name).map(|href| absolute(base, href));
     let mut feed = Feed {
         format: FeedFormat::Json,
         title: plain(string_field(&value, "title")).unwrap_or_default(),
-        link: address("home_page_url"),
-        id: address("feed_url"),
+        link: resolve("home_page_url"),
+        id: resolve("feed_url"),
         description: plain(string_field(&value, "description")).unwrap_or_default(),
         authors: people(&value),
         language: string_field(&value, "language").map(str::to_owned),
         ..Feed::default()
     };
     for (name, rel) in [("feed_url", "self"), ("next_url", "next")] {
-        feed.links.extend(address(name).map(|href| link(href, rel, "")));
+        feed.links.extend(resolve(name).map(|href| link(href, rel, "")));
     }
     for hub in value.get("hubs").and_then(Value::as_array).into_iter().flatten().take(MAX_PARTS) {
         feed.links.extend(string_field(hub, "url").map(|href| link(absolute(base, href), "hub", "")));
@@ -45,7 +45,7 @@ pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
 }
 
 fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
-    let address = |name: &str| string_field(value, name).map(|href| absolute(base, href));
+    let resolve = |name: &str| string_field(value, name).map(|href| absolute(base, href));
     let date = |name: &str| string_field(value, name).and_then(parse_date);
     let html = string_field(value, "content_html").map(|html| {
         let html = truncate(html, MAX_VALUE_BYTES);
@@ -57,7 +57,7 @@ fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
     let mut item = FeedItem {
         // Some feeds contain numbers.
         id: value.get("id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned)),
-        link: address("url").or_else(|| address("external_url")),
+        link: resolve("url").or_else(|| resolve("external_url")),
         title: plain(string_field(value, "title")).unwrap_or_default(),
         summary: plain(string_field(value, "summary")),
         contents: html.into_iter().chain(plain(string_field(value, "content_text"))).collect(),
@@ -76,7 +76,7 @@ fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
         })
         .take(MAX_PARTS)
         .collect();
-    item.media.extend(address("image").map(|href| link(href, "image", "")));
+    item.media.extend(resolve("image").map(|href| link(href, "image", "")));
     item
 }
 

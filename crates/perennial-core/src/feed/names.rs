@@ -24,12 +24,11 @@ use Vocabulary::{
     Content, Core, DublinCore, Itunes, Media, Other, Slash, Syndication, Terms, Thread, Wfw, Xhtml,
 };
 
-pub(super) fn vocabulary_by_url(address: &str) -> Vocabulary {
-    let address = address.trim().to_ascii_lowercase();
-    let address =
-        address.trim_start_matches("https://").trim_start_matches("http://").trim_start_matches("www.");
-    let begins = |starts: &[&str]| starts.iter().any(|start| address.starts_with(start));
-    match address {
+pub(super) fn vocabulary_by_url(url: &str) -> Vocabulary {
+    let url = url.trim().to_ascii_lowercase();
+    let url = url.trim_start_matches("https://").trim_start_matches("http://").trim_start_matches("www.");
+    let begins = |starts: &[&str]| starts.iter().any(|start| url.starts_with(start));
+    match url {
         "" => Core,
         _ if begins(&["purl.org/dc/terms"]) => Terms,
         _ if begins(&["purl.org/dc/elements"]) => DublinCore,
@@ -111,7 +110,7 @@ pub(super) enum Meaning {
     UpdateFrequency,
     Language,
     /// Its content belongs to neither feed nor item.
-    Aside,
+    Ignored,
     /// A container without its own meaning.
     Container,
 }
@@ -159,8 +158,8 @@ pub(super) fn element_meaning(vocabulary: Vocabulary, name: &str) -> Meaning {
         (Core, "language") | (DublinCore, "language") => M::Language,
         (Core, "rss" | "channel" | "feed" | "rdf" | "items" | "skiphours" | "skipdays")
         | (Media, "group") => M::Container,
-        (Core, _) => M::Aside,
+        (Core, _) => M::Ignored,
         // An unknown element of a different vocabulary may contain anything, which is unrelated to the item.
-        _ => M::Aside,
+        _ => M::Ignored,
     }
 }

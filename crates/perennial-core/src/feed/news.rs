@@ -44,7 +44,7 @@ struct NewsReader {
     item: FeedItem,
     has_news: bool,
     /// Whether inside of `image:image` and the like, which have their own titles and URLs.
-    is_aside: bool,
+    is_in_media: bool,
     text: String,
 }
 
@@ -54,7 +54,7 @@ impl NewsReader {
         match name {
             "url" => (self.item, self.has_news) = (FeedItem::default(), false),
             "news" => self.has_news = true,
-            "image" | "video" => self.is_aside = true,
+            "image" | "video" => self.is_in_media = true,
             _ => {}
         }
     }
@@ -67,9 +67,9 @@ impl NewsReader {
     fn end(&mut self, name: &str, base: Option<&Url>) {
         let said = folded(&std::mem::take(&mut self.text));
         match name {
-            "image" | "video" => self.is_aside = false,
+            "image" | "video" => self.is_in_media = false,
             "url" => self.put(),
-            _ if self.is_aside || said.is_empty() => {}
+            _ if self.is_in_media || said.is_empty() => {}
             "loc" => self.item.link = Some(absolute(base, &said)),
             "title" => self.item.title = FeedText { value: said, is_html: false },
             "publication_date" => self.item.published = parse_date(&said),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_feed_asks_for_is_respected() {
+    fn intervals_of_feeds_are_respected() {
         let busy: Vec<Timestamp> = (0..20).map(|minute| at(minute * 60)).collect();
         let now = at(20 * 60);
         let wait = |pace: PollHints| {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_says_nothing_is_asked_less_and_less() {
+    fn a_feed_without_news_is_polled_more_and_more_rarely() {
         let mut publishing = PublishingHistory::default();
         let mut waits = Vec::new();
         for _ in 0..6 {

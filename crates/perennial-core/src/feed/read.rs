@@ -93,7 +93,7 @@ impl<'a> FeedReader<'a> {
         let base = self.declare(tag, outer);
         if let Some(capture) = &mut self.capture {
             capture.start_child(tag);
-            self.push(OpenTag { name: tag.name, meaning: Meaning::Aside, base, n_namespaces });
+            self.push(OpenTag { name: tag.name, meaning: Meaning::Ignored, base, n_namespaces });
         } else {
             let meaning = self.meaning_here(tag);
             if !self.has_root {
@@ -161,8 +161,8 @@ impl<'a> FeedReader<'a> {
     fn meaning_here(&self, tag: &Tag<'a>) -> Meaning {
         let name = tag.local_name().to_ascii_lowercase();
         let parent = self.open.last();
-        if parent.is_some_and(|parent| parent.meaning == Meaning::Aside) {
-            return Meaning::Aside;
+        if parent.is_some_and(|parent| parent.meaning == Meaning::Ignored) {
+            return Meaning::Ignored;
         }
         let meaning = element_meaning(self.vocabulary(tag.name), &name);
         let parent_name =
@@ -176,7 +176,7 @@ impl<'a> FeedReader<'a> {
             Meaning::Item => !parent.is_some_and(|parent| parent.meaning == Meaning::Author),
             _ => !parent.is_some_and(|parent| parent.meaning == Meaning::Author),
         };
-        if is_here { meaning } else { Meaning::Aside }
+        if is_here { meaning } else { Meaning::Ignored }
     }
 
     fn take_root(&mut self, tag: &Tag<'a>) -> Result<(), FeedError> {
@@ -230,7 +230,7 @@ impl<'a> FeedReader<'a> {
             }
             Meaning::Author => self.person = Some(Default::default()),
             Meaning::Media => self.take_media(tag),
-            Meaning::Aside | Meaning::Container => {}
+            Meaning::Ignored | Meaning::Container => {}
             _ => self.capture = Some(TextCapture::new(tag, meaning, self.open.len())),
         }
     }

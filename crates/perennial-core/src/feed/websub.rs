@@ -203,7 +203,7 @@ mod tests {
         all
     }
 
-    fn question(mode: &str, topic: &str) -> String {
+    fn verification(mode: &str, topic: &str) -> String {
         form_urlencoded::Serializer::new(String::new())
             .append_pair("hub.mode", mode)
             .append_pair("hub.topic", topic)
@@ -213,28 +213,36 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_is_asked_and_asks_back() {
+    fn a_hub_is_subscribed_to_and_verifies() {
         let mut all = subscribed();
-        let asking = all.due(at(0)).unwrap();
-        assert!(asking.form.contains("hub.callback=http%3A%2F%2Fme.example%2Fsub%2Ft0"), "{}", asking.form);
+        let subscription_request = all.due(at(0)).unwrap();
         assert!(
-            asking.form.contains("hub.topic=http%3A%2F%2Fa.example%2Ffeed%3Fx%3D1%26y"),
+            subscription_request.form.contains("hub.callback=http%3A%2F%2Fme.example%2Fsub%2Ft0"),
             "{}",
-            asking.form
+            subscription_request.form
+        );
+        assert!(
+            subscription_request.form.contains("hub.topic=http%3A%2F%2Fa.example%2Ffeed%3Fx%3D1%26y"),
+            "{}",
+            subscription_request.form
         );
         assert_eq!(all.due(at(599)), None, "it has time to ask back");
         let topic = "http://a.example/feed?x=1&y";
-        assert_eq!(all.verify("t0", &question("subscribe", topic), at(10)).as_deref(), Some("c&1"));
+        assert_eq!(all.verify("t0", &verification("subscribe", topic), at(10)).as_deref(), Some("c&1"));
         assert_eq!((all.n_active(at(11)), all.n_active(at(1011))), (1, 0));
         assert_eq!(all.due(at(900)), None);
         assert!(all.due(at(910)).is_some(), "renewed when a tenth of the lease is left");
-        assert_eq!(all.verify("t1", &question("subscribe", topic), at(10)), None, "nobody subscribed so");
-        assert_eq!(all.verify("t0", &question("subscribe", "http://b.example/"), at(10)), None);
-        assert_eq!(all.verify("t0", &question("unsubscribe", topic), at(10)), None, "nobody asked for that");
+        assert_eq!(all.verify("t1", &verification("subscribe", topic), at(10)), None, "nobody subscribed so");
+        assert_eq!(all.verify("t0", &verification("subscribe", "http://b.example/"), at(10)), None);
+        assert_eq!(
+            all.verify("t0", &verification("unsubscribe", topic), at(10)),
+            None,
+            "nobody asked for that"
+        );
     }
 
     #[test]
-    fn a_hub_that_is_silent_is_asked_more_and_more_rarely() {
+    fn a_silent_hub_is_requested_more_and_more_rarely() {
         let mut all = subscribed();
         let mut times = Vec::new();
         for minute in 0..4000 {
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_signed_is_believed() {
+    fn only_signed_messages_are_accepted() {
         let all = subscribed();
         // The examples of RFC 2202 and RFC 4231 verify the methods; these use different keys.
         let right =

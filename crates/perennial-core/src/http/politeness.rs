@@ -92,7 +92,7 @@ impl HostState {
             HostResponse::Overloaded { retry_after } => {
                 self.n_troubles = self.n_troubles.saturating_add(1);
                 match retry_after {
-                    Some(asked) => asked.clamp(usual, config.max_backoff.max(usual)),
+                    Some(requested) => requested.clamp(usual, config.max_backoff.max(usual)),
                     None => backoff(config, self.n_troubles, jitter).max(usual),
                 }
             }
@@ -107,8 +107,8 @@ impl HostState {
 
 fn usual_delay(config: &PolitenessConfig, crawl_delay_secs: Option<f64>, took: Span) -> Span {
     if let Some(secs) = crawl_delay_secs.filter(|_| config.max_delay > Span::ZERO) {
-        let asked = Span::from_millis((secs * 1000.0).min(1e15) as i64);
-        return asked.clamp(Span::ZERO, config.max_crawl_delay).max(config.min_delay.min(asked));
+        let requested = Span::from_millis((secs * 1000.0).min(1e15) as i64);
+        return requested.clamp(Span::ZERO, config.max_crawl_delay).max(config.min_delay.min(requested));
     }
     let scaled = Span::from_millis((took.as_millis() as f64 * config.factor).clamp(0.0, 1e15) as i64);
     scaled.clamp(config.min_delay, config.max_delay.max(config.min_delay))
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_site_may_ask_for_its_own_delay() {
+    fn the_site_may_request_its_own_delay() {
         assert_eq!(pause(Some(17.0), HostResponse::Served, 0), 17.0);
         assert_eq!(pause(Some(1e9), HostResponse::Served, 0), 300.0);
         assert_eq!(pause(Some(1.0), HostResponse::Served, 20), 1.0);
@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn retry_after_is_obeyed_and_bounded() {
-        let asked = |secs| HostResponse::Overloaded { retry_after: Some(Span::from_secs(secs)) };
-        assert_eq!(pause(None, asked(120), 0), 120.0);
-        assert_eq!(pause(None, asked(0), 0), 3.0);
-        assert_eq!(pause(None, asked(100 * 86_400), 0), 86_400.0);
+        let requested = |secs| HostResponse::Overloaded { retry_after: Some(Span::from_secs(secs)) };
+        assert_eq!(pause(None, requested(120), 0), 120.0);
+        assert_eq!(pause(None, requested(0), 0), 3.0);
+        assert_eq!(pause(None, requested(100 * 86_400), 0), 86_400.0);
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_liar_is_found_within_five_visits_and_never_believed_again() {
+    fn a_wrong_validator_is_found_within_five_visits_and_never_trusted_again() {
         let mut trust = ValidatorTrust::default();
         let mut n_visits = 0;
         while !trust.is_unreliable {

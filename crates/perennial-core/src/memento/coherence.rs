@@ -332,9 +332,9 @@ mod tests {
     }
 
     /// Any observations, with modification times that may be wrong.
-    fn any_looks() -> impl Strategy<Value = Vec<PartObservation>> {
-        let look_at = (1i64..6, 0u64..3, prop::option::of(-3i64..9), any::<bool>());
-        prop::collection::vec(look_at, 1..6).prop_map(|steps| {
+    fn any_observations() -> impl Strategy<Value = Vec<PartObservation>> {
+        let any_step = (1i64..6, 0u64..3, prop::option::of(-3i64..9), any::<bool>());
+        prop::collection::vec(any_step, 1..6).prop_map(|steps| {
             let mut time = 0;
             let next = |(step, content, age, is_held): (i64, u64, Option<i64>, bool)| {
                 time += step;
@@ -388,7 +388,7 @@ mod tests {
         /// Against brute force over all histories: coherent content existed in all of them, violating content in
         /// none.
         #[test]
-        fn states_agree_with_all_histories(observations in any_looks(), instant in -8i64..40) {
+        fn states_agree_with_all_histories(observations in any_observations(), instant in -8i64..40) {
             let contents = contents_in_all_histories(&observations, instant);
             for index in 0..observations.len() {
                 let is_there = |content: &Option<u64>| *content == Some(observations[index].content);
@@ -401,7 +401,7 @@ mod tests {
 
         /// For a whole page view: no other choice of versions is better, and all parts are coherent if they can be.
         #[test]
-        fn no_other_choice_gives_a_better_view(parts in prop::collection::vec(any_looks(), 1..5), instant in -8i64..40) {
+        fn no_other_choice_gives_a_better_view(parts in prop::collection::vec(any_observations(), 1..5), instant in -8i64..40) {
             let mut page = CompositeCoherence::new(at(instant));
             // The worst of the best choices for each part: 0 in all histories, 1 in some, 2 in none.
             let mut least = 0;

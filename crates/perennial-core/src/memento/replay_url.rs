@@ -284,8 +284,8 @@ mod tests {
 
     fn parsed(rest: &str) -> String {
         match ReplayUrl::parse(rest) {
-            Some(address) => {
-                let when = match address.when {
+            Some(replay_url) => {
+                let when = match replay_url.when {
                     RequestedTime::Unsaid => "-".to_string(),
                     RequestedTime::All => "*".to_string(),
                     RequestedTime::Within { from, to, .. } => {
@@ -293,14 +293,14 @@ mod tests {
                     }
                     RequestedTime::At { time, n_digits } => format!("{}/{n_digits}", time.to_digits14()),
                 };
-                format!("{when} {:?} {}", address.modifier, address.url)
+                format!("{when} {:?} {}", replay_url.modifier, replay_url.url)
             }
             None => "none".to_string(),
         }
     }
 
     #[test]
-    fn addresses_as_clients_write_them() {
+    fn urls_as_clients_write_them() {
         for (rest, expected) in [
             ("20140102030405/http://a.example/", "20140102030405/14 Top http://a.example/"),
             ("20140102030405id_/http://a.example/x?y=z", "20140102030405/14 Identity http://a.example/x?y=z"),
@@ -342,8 +342,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_read_is_written_and_read_again(rest in "([0-9*]{0,15}([a-z]{2}_)?/)?(https?:/{0,3})?[a-z.:/?=&%é]{0,30}") {
-            if let Some(address) = ReplayUrl::parse(&rest) {
-                prop_assert_eq!(ReplayUrl::parse(&address.to_string()).map(|again| again.url), Some(address.url));
+            if let Some(replay_url) = ReplayUrl::parse(&rest) {
+                prop_assert_eq!(ReplayUrl::parse(&replay_url.to_string()).map(|again| again.url), Some(replay_url.url));
             }
         }
 

@@ -191,9 +191,9 @@ impl ChangeCondition {
 
     /// Whether an operation matches. Noise and advertisements only match on request.
     pub fn matches_operation(&self, operation: &ReportedOperation<'_>) -> bool {
-        let asks_for_advertisements = self.operations.is_in_advertisements();
+        let wants_advertisements = self.operations.is_in_advertisements();
         let Judgement { is_advertisement, noise } = operation.judgement;
-        let judgement = Judgement { is_advertisement: is_advertisement && !asks_for_advertisements, noise };
+        let judgement = Judgement { is_advertisement: is_advertisement && !wants_advertisements, noise };
         (self.with_noise || judgement.is_worth_reporting(operation.share))
             && self.operations.matches_operation(operation)
     }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_and_advertisements_are_told_where_they_are_asked_for() {
+    fn noise_and_advertisements_are_reported_if_requested() {
         let operation =
             ReportedOperation { op: "insert", element: "text", share: 0.5, ..ReportedOperation::default() };
         let (noise, ad) = (

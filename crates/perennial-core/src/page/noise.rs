@@ -173,7 +173,7 @@ impl NoiseHistory {
             _ => {}
         }
         let is_date = is_date_change(before, after);
-        let is_another_target = before.text() != after.text() && before.address() != after.address();
+        let is_another_target = before.text() != after.text() && before.url() != after.url();
         if n_new == 0 && is_another_target && !is_date && !at_nearly_every_visit {
             // A new number with a new target is probably the next of a series, such as a release.
             return 0.0;
@@ -314,7 +314,7 @@ fn hash(word: &str) -> u32 {
 /// The words of the text and the parts of the URL. Splitting the URL makes a nonce in a query one part of several.
 fn words(element: &Element) -> impl Iterator<Item = &str> {
     let text = element.text().split_whitespace();
-    text.chain(element.address().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
+    text.chain(element.url().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
 }
 
 /// Whether a word is a number, date, time or token with digits, which programs generate without news.

@@ -102,19 +102,19 @@ const MIN_HEADLINE_WORDS: usize = 4;
 /// Whether an element is a headline that links to a page of the same site. The URL of such a link contains the words
 /// of its headline, so advertising words in it do not count.
 pub fn is_own_headline(element: &Element, page: &str) -> bool {
-    let host = |address: &str| {
-        let url = url::Url::parse(address).ok()?;
+    let host = |url: &str| {
+        let url = url::Url::parse(url).ok()?;
         Some(url.host_str()?.trim_start_matches("www.").to_owned())
     };
     matches!(element, Element::Link(link) if n_words_in(&link.name) >= MIN_HEADLINE_WORDS)
-        && host(page).is_some_and(|own| host(element.address()) == Some(own))
+        && host(page).is_some_and(|own| host(element.url()) == Some(own))
 }
 
 /// Whether a URL contains an advertising word: the test of P-PATTERN 6.2, used if no filter list decides. Only whole
 /// words of the host and of short path segments count. "download" contains "ad", and a long segment is the headline of
 /// an article, which may be about advertising.
-pub fn has_advertising_words(address: &str) -> bool {
-    let rest = without_scheme(address);
+pub fn has_advertising_words(url: &str) -> bool {
+    let rest = without_scheme(url);
     let path = rest.split(['?', '#']).next().unwrap_or(rest);
     let (host, path) = path.split_at(path.find('/').unwrap_or(path.len()));
     let is_known = |word: &str| ADVERTISING_WORDS.split(' ').any(|known| known.eq_ignore_ascii_case(word));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn by_host(element: &Element) -> bool {
-        element.address().starts_with("http://ads.example/")
+        element.url().starts_with("http://ads.example/")
     }
 
     fn visit(before: Option<&VersionComparison>, tree: BlockTree) -> VersionComparison {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_url_of_a_headline_does_not_make_it_an_advertisement() {
-        let link = |name: &str, address: &str| Element::Link(Link::new(name, address));
+        let link = |name: &str, url: &str| Element::Link(Link::new(name, url));
         let page = "http://www.a.org/";
         assert!(is_own_headline(&link("Car maker stops its ad", "http://a.org/ads/stop"), page));
         assert!(!is_own_headline(&link("Buy now", "http://a.org/ads/stop"), page));

@@ -4,7 +4,7 @@
 //! The hourly rates predict the number of changes on each local day. [`DayCounts`] sums, by day of the week and of
 //! the month, the expected and the observed changes. Three models are compared by their evidence, the probability of
 //! the counts with the unknown factors integrated out: all days are alike; each day of the week has its own factor;
-//! or a few days of the month stand out. [`DayFactors`] is their mean, weighted by posterior probability. So a page
+//! or a few days of the month are busier. [`DayFactors`] is their mean, weighted by posterior probability. So a page
 //! without a cycle keeps factors of 1, and no model is chosen before the data support it.
 
 use std::fmt;
@@ -32,12 +32,12 @@ const MONTHLY: f32 = 0.05;
 const PRIOR_PAGES: f32 = 4.0;
 /// Among pages with a cycle in a group with a cycle, the share that follows the group's days.
 const SHARED: f32 = 0.7;
-/// Prior probability that a day that stands out is the first of the month, or the fifteenth or the last.
+/// Prior probability that a busy day is the first of the month, or the fifteenth or the last.
 const FIRST_OF_MONTH: f32 = 0.3;
 const OTHER_HABITS: f32 = 0.1;
-/// Days of a month that can stand out.
+/// Maximum number of busy days in a month.
 const MOST_PEAKS: usize = 3;
-/// A day of the month stands out with this many changes, and with a factor this many times that of the others.
+/// A day of the month is busy with this many changes, and with a factor this many times that of the others.
 const LEAST_OF_PEAK: f32 = 1.0;
 const PEAK_FACTOR: f32 = 2.0;
 /// Fewer changes than this contain no information about days.
@@ -187,7 +187,7 @@ impl DayCounts {
         (evidence, factors)
     }
 
-    /// The model in which a few days of the month stand out, with its evidence. The best days are added one
+    /// The model in which a few days of the month are busy, with its evidence. The best days are added one
     /// by one. Each day's evidence includes its prior probability, so a day must be clearly busier than chance allows
     /// among so many days.
     fn by_month(&self) -> (f32, DayFactors) {
@@ -227,7 +227,7 @@ impl DayCounts {
             return (f32::NEG_INFINITY, factors);
         }
         factors.month = [rest.factor(SHAPE, SHAPE); N_MONTH];
-        // The last day also has a number. Its factor counts only if it stands out.
+        // The last day also has a number. Its factor counts only if it is busy.
         factors.month[LAST] = 0.0;
         peaks.iter().for_each(|&place| factors.month[place] = self.month[place].factor(SHAPE, SHAPE));
         let of_last = (factors.month[LAST] - factors.month[LAST - 1]).max(0.0);
@@ -308,7 +308,7 @@ impl DaySums {
     /// The prior for the group's next pages.
     pub fn prior(&mut self) -> DayPrior {
         let share =
-            |believed: f32, usual: f32| (believed + PRIOR_PAGES * usual) / (self.n_pages + PRIOR_PAGES);
+            |estimated: f32, usual: f32| (estimated + PRIOR_PAGES * usual) / (self.n_pages + PRIOR_PAGES);
         let (weekly, monthly) = (share(self.weekly, WEEKLY), share(self.monthly, MONTHLY));
         if self.n_pages < 2.0 {
             return DayPrior { weekly, monthly, shared: None };
@@ -375,7 +375,7 @@ impl DayFactors {
         (self.week[usize::from(place.week)] + of_month - 1.0).max(LEAST)
     }
 
-    /// The days that stand out, if they are probable enough to be reported.
+    /// The busy days, if they are probable enough to be reported.
     pub fn habit(&self) -> Option<DayHabit> {
         let outliers = |factors: &[f32]| -> Vec<u8> {
             (0u8..)
@@ -450,7 +450,7 @@ fn ordinal(day: u8) -> String {
     if usize::from(day) == LAST { "last".to_owned() } else { format!("{number}{ending}") }
 }
 
-/// The prior probability that a day of the month stands out, if one does.
+/// The prior probability that a day of the month is busy, if one is.
 fn day_of_month_prior(place: usize) -> f32 {
     match place {
         0 => FIRST_OF_MONTH,

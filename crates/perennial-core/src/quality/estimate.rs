@@ -43,7 +43,7 @@ pub struct CompletenessEstimate {
     pub probably_missed: f64,
     /// The probability of any change, at the lower bound and at the expected value: 1 if one was observed or
     /// announced.
-    pub chance_of_change: [f64; 2],
+    pub probability_of_change: [f64; 2],
 }
 
 /// Mean and variance of the number of versions hidden in a gap.
@@ -103,7 +103,7 @@ pub fn completeness(gaps: impl IntoIterator<Item = CaptureGap>) -> CompletenessE
         at_most: share(surely),
         likely,
         at_least,
-        chance_of_change: match captured > 0.0 || surely > 0.0 {
+        probability_of_change: match captured > 0.0 || surely > 0.0 {
             true => [1.0; 2],
             false => [-(-n_at_worst).exp_m1(), -(-n_hidden).exp_m1()],
         },
@@ -178,7 +178,7 @@ pub struct PageObservations<'a> {
 pub fn capture_gaps(
     page: &PageObservations<'_>,
     now: Timestamp,
-    believed: impl Fn(Timestamp, Timestamp) -> Option<f64>,
+    estimated: impl Fn(Timestamp, Timestamp) -> Option<f64>,
 ) -> Vec<CaptureGap> {
     let observations = page.observations;
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
@@ -193,7 +193,7 @@ pub fn capture_gaps(
         weight: page.weight,
         difference,
         is_closed,
-        expected_changes: believed(from, to).unwrap_or_else(|| rate * hours(from, to)),
+        expected_changes: estimated(from, to).unwrap_or_else(|| rate * hours(from, to)),
         mean_importance,
         n_announced: n_between(page.announced, from, to),
     };
@@ -303,8 +303,8 @@ mod tests {
 
     #[test]
     fn announcements_are_sure() {
-        let told = CaptureGap { n_announced: 3, ..gap(Some(0.5), 0.1) };
-        let estimate = completeness([told]);
+        let announced = CaptureGap { n_announced: 3, ..gap(Some(0.5), 0.1) };
+        let estimate = completeness([announced]);
         assert_eq!(estimate.surely_missed, 1.0);
         assert!(estimate.at_most < 0.34 && estimate.likely <= estimate.at_most);
         let open = CaptureGap { is_closed: false, difference: None, ..gap(None, 2.0) };
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_become_gaps_and_snapshots() {
+    fn observations_become_gaps_and_snapshots() {
         let observations = observations(&[(0, Some(1.0)), (10, None), (20, Some(0.4)), (30, None)]);
         let page = PageObservations {
             observations: &observations,
@@ -373,14 +373,14 @@ mod tests {
         let estimate = completeness(capture_gaps(&page, Timestamp::from_secs(31 * 3600), |_, _| None));
         assert!(estimate.likely > 0.95 && estimate.at_least > 0.5, "{estimate:?}");
         assert_eq!(estimate.at_most, 1.0);
-        assert!(estimate.chance_of_change[1] < 0.05);
+        assert!(estimate.probability_of_change[1] < 0.05);
         // The estimate becomes less certain with time.
         let later = completeness(capture_gaps(&page, Timestamp::from_secs(3000 * 3600), |_, _| None));
         assert!(later.likely < estimate.likely && later.at_least < later.likely, "{later:?}");
     }
 
     #[test]
-    fn announcements_are_counted_where_they_can_be_believed() {
+    fn only_credible_announcements_are_counted() {
         let at = |hour: i64| Timestamp::from_secs(hour * 3600);
         let observations = observations(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
         let gaps = |announced: &[Timestamp]| {
@@ -429,7 +429,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_closest_version_is_the_one_that_all_looks_tell(
+        fn the_closest_version_is_the_one_of_all_observations(
             list in prop::collection::btree_map(0i64..60, prop::option::of(0.0f64..1.0), 0..20),
             query in -5i64..65,
         ) {

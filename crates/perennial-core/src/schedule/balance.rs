@@ -89,7 +89,7 @@ pub(super) struct Balance {
     /// The shadow price of a visit before savings are considered; 0 while it is unknown.
     pub base: f32,
     /// The shadow price of a visit now.
-    pub price: f32,
+    pub shadow_price: f32,
     /// The gain from which pages are on the ladder.
     pub least_gain: f32,
     /// The highest gain of the page at the rank that an hour's budget reaches, fading over weeks. It bounds the price.
@@ -112,7 +112,7 @@ impl Default for Balance {
         Balance {
             every_page: FIRST_EVERY_PAGE,
             base: 0.0,
-            price: 0.0,
+            shadow_price: 0.0,
             least_gain: LEAST_GAIN,
             highest: 0.0,
             found: MeanOverTime::default(),
@@ -204,7 +204,7 @@ impl Scheduler {
         self.balance.floor_credit =
             (self.balance.floor_credit + self.floor_share() * per_hour * hours).min(4.0);
         if !self.controls_price() {
-            self.balance.price = self.balance.base;
+            self.balance.shadow_price = self.balance.base;
             return;
         }
         let shortfall = self.shortfall();
@@ -214,7 +214,7 @@ impl Scheduler {
         // The bound is unknown until as many pages as are granted have a gain.
         let most = if balance.highest > LEAST_GAIN { balance.highest } else { f32::INFINITY };
         balance.base = (balance.base * (shortfall.max(-1.0) * hours / SAVED_HOURS).exp() as f32).min(most);
-        balance.price = balance.base * (0.25 * shortfall).exp() as f32;
+        balance.shadow_price = balance.base * (0.25 * shortfall).exp() as f32;
     }
 
     /// Hours until a single visit may be made, if sweeps and savings limit them.
@@ -239,7 +239,7 @@ impl Scheduler {
 
     /// Keeps the ladder reaching below the price.
     pub(super) fn reach_down(&mut self) {
-        let wanted = (LEAST_SHARE * self.balance.price).max(LEAST_GAIN);
+        let wanted = (LEAST_SHARE * self.balance.shadow_price).max(LEAST_GAIN);
         if wanted < FALLEN * self.balance.least_gain {
             self.balance.least_gain = wanted;
             self.place_all();
@@ -260,9 +260,9 @@ impl Scheduler {
             self.update_balance(hours);
             self.balance.incoherent_hours = self.incoherent_hours();
         }
-        if self.balance.price > 0.0 {
+        if self.balance.shadow_price > 0.0 {
             // If visits are left over, a visit costs nothing.
-            let price = if self.controls_price() && self.is_rich() { 0.0 } else { self.balance.price };
+            let price = if self.controls_price() && self.is_rich() { 0.0 } else { self.balance.shadow_price };
             self.note_visit_price(price);
         }
     }
@@ -288,7 +288,7 @@ impl Scheduler {
         let (_, gain, _) = gains.select_nth_unstable_by(rank, |a, b| b.total_cmp(a));
         if *gain > LEAST_GAIN {
             self.balance.base = *gain;
-            self.balance.price = *gain;
+            self.balance.shadow_price = *gain;
             self.balance.least_gain = LEAST_SHARE * *gain;
             self.place_all();
         }

@@ -47,8 +47,8 @@ impl Checkpoint {
     fn is_sound(&self) -> bool {
         let means = [self.found, self.shares];
         let gaps = self.sites.iter().map(|site| site.gap_hours);
-        let prices = [self.every_page, self.base, self.highest, self.directory_price.unwrap_or(0.0)];
-        prices.into_iter().chain(gaps).all(|number| number.is_finite() && number >= 0.0)
+        let shadow_prices = [self.every_page, self.base, self.highest, self.directory_price.unwrap_or(0.0)];
+        shadow_prices.into_iter().chain(gaps).all(|number| number.is_finite() && number >= 0.0)
             && means.iter().all(MeanOverTime::is_sound)
     }
 }
@@ -77,7 +77,7 @@ impl Scheduler {
             highest: balance.highest,
             found: balance.found,
             shares: balance.shares,
-            directory_price: self.directories.price,
+            directory_price: self.directories.shadow_price,
             sites: sites.collect(),
         })
     }
@@ -95,8 +95,8 @@ impl Scheduler {
         (balance.every_page, balance.base, balance.highest) =
             (checkpoint.every_page, checkpoint.base, checkpoint.highest);
         (balance.found, balance.shares) = (checkpoint.found, checkpoint.shares);
-        (balance.price, balance.least_gain) = (checkpoint.base, 0.5 * checkpoint.base);
-        self.directories.price = checkpoint.directory_price;
+        (balance.shadow_price, balance.least_gain) = (checkpoint.base, 0.5 * checkpoint.base);
+        self.directories.shadow_price = checkpoint.directory_price;
         for known in &checkpoint.sites {
             let swept_at = self.secs(Timestamp::from_millis(known.swept_at));
             if let Some(site) = self.sites.known(SiteId(known.site)) {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_goes_on_with_the_prices_of_the_crawl() {
+    fn a_restart_goes_on_with_the_shadow_prices_of_the_crawl() {
         for goal in [Goal::Balanced, Goal::Importance] {
             let (mut first, mut announced) = (scheduler(goal), Vec::new());
             crawl(&mut first, start(), 24 * 9 + 5, &mut announced);
@@ -174,8 +174,9 @@ mod tests {
             announced.iter().for_each(|(at, page, outcome)| second.record(*page, outcome.clone(), *at));
             second.learn_now(now);
             second.restore(&serde_json::from_str(&text).unwrap());
-            let prices = |scheduler: &Scheduler| (scheduler.balance.base, scheduler.balance.every_page);
-            assert_eq!(prices(&second), prices(&first), "{goal:?}");
+            let shadow_prices =
+                |scheduler: &Scheduler| (scheduler.balance.base, scheduler.balance.every_page);
+            assert_eq!(shadow_prices(&second), shadow_prices(&first), "{goal:?}");
             let gaps = |scheduler: &Scheduler| -> Vec<(SiteId, f32)> {
                 scheduler.sites.all.iter().map(|site| (site.id, site.gap_hours)).collect()
             };
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_of_another_goal_or_time_and_broken_ones_are_left_alone() {
+    fn shadow_prices_of_another_goal_or_time_and_broken_ones_are_left_alone() {
         let (mut first, mut announced) = (scheduler(Goal::Balanced), Vec::new());
         crawl(&mut first, start(), 100, &mut announced);
         let taken = first.checkpoint().unwrap();

@@ -241,7 +241,7 @@ impl Scheduler {
         if controls && !is_rich && self.balance.singles < 1.0 {
             return None;
         }
-        let least = if controls && !is_rich { self.balance.price } else { 0.0 };
+        let least = if controls && !is_rich { self.balance.shadow_price } else { 0.0 };
         while let Some((at, gain)) = self.ladder.top() {
             let secs = self.secs(self.now);
             if !self.can_rank(at) || self.pages.not_before[at] > secs {
@@ -278,7 +278,7 @@ impl Scheduler {
     /// Hours until the shadow price can have fallen to the best gain.
     fn hours_to_best(&self) -> f64 {
         let best = self.ladder.best_gain().unwrap_or(0.0);
-        let fall = f64::from(self.balance.price / best.max(LEAST_GAIN)).ln();
+        let fall = f64::from(self.balance.shadow_price / best.max(LEAST_GAIN)).ln();
         (fall / self.fall_per_hour()).clamp(f64::from(LOOK_SECS) / 3600.0, 1.0)
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::pattern::mixture::Observed;
+use crate::pattern::mixture::ObservedImportance;
 use crate::time::Span;
 
 /// How pages are ranked. The strategies of the papers are in `perennial-lab`.
@@ -181,7 +181,7 @@ pub struct ScheduleConfig {
     /// Without a budget, a page is visited when its expected importance reaches this.
     pub worth: f32,
     /// What the importance of an outcome measures.
-    pub observed: Observed,
+    pub observed: ObservedImportance,
     /// Whether outcomes update the estimates; off if patterns are known.
     pub learn: bool,
     /// Whether to skip directories that never change, or that another directory excludes, apart from a few probes.
@@ -207,7 +207,7 @@ impl Default for ScheduleConfig {
             half_life: Some(Span::from_hours(24 * 60)),
             pacing: Pacing::Spread,
             worth: 0.1,
-            observed: Observed::Difference,
+            observed: ObservedImportance::Difference,
             learn: true,
             directories: true,
             evidence_bytes: None,

@@ -30,11 +30,11 @@ const PRIOR_CHANGES: f32 = 0.5;
 const HALF_LIFE_DAYS: f32 = 120.0;
 /// A directory is skipped while its gain is below this share of the price, because its pages' own estimates may be
 /// higher.
-const SHARE_OF_PRICE: f32 = 0.5;
+const SHARE_OF_SHADOW_PRICE: f32 = 0.5;
 /// Smaller directories are not skipped, because the ranking handles single pages.
 const FEWEST_PAGES: u32 = 3;
 /// Weight of a slot's price against the known price.
-const PRICE_WEIGHT: f32 = 0.25;
+const SHADOW_PRICE_WEIGHT: f32 = 0.25;
 const DAY_SECS: u32 = 86_400;
 /// Days on which both directories must have been observed, and on which each must have changed.
 const FEWEST_DAYS: u32 = 12;
@@ -42,7 +42,7 @@ const FEWEST_CHANGED_DAYS: u32 = 4;
 /// Directories of a site that are compared with each other.
 const MOST_COMPARED: usize = 32;
 /// The maximum probability that two directories never changed on one day by chance, divided by the number of pairs.
-const CHANCE: f64 = 0.01;
+const SIGNIFICANCE: f64 = 0.01;
 
 #[derive(Clone, Debug, Default)]
 struct DirectoryStats {
@@ -54,7 +54,7 @@ struct DirectoryStats {
     /// The day of the latest bit, and a bit for each of the last 64 days: whether it was observed, and whether it
     /// changed.
     day: u32,
-    looked: u64,
+    visited: u64,
     changed: u64,
     rule: Option<ActiveRule>,
     /// Directories that never change on the same day as this one.
@@ -72,7 +72,7 @@ impl DirectoryStats {
     fn enter(&mut self, day: u32) {
         let n_days = day.saturating_sub(self.day);
         let shift = |bits: u64| if n_days >= 64 { 0 } else { bits << n_days };
-        (self.looked, self.changed) = (shift(self.looked), shift(self.changed));
+        (self.visited, self.changed) = (shift(self.visited), shift(self.changed));
         let left = (-(n_days as f32) / HALF_LIFE_DAYS).exp2();
         (self.page_days, self.n_changes) = (self.page_days * left, self.n_changes * left);
         self.day = self.day.max(day);
@@ -96,7 +96,7 @@ pub(super) struct DirectoryRules {
     /// Fractions of a probe granted by slots.
     credit: f64,
     /// The gain of the last visits of slots; `None` before the first slot.
-    pub(super) price: Option<f32>,
+    pub(super) shadow_price: Option<f32>,
     /// The day of the last search for rules, plus one.
     decided: u32,
     /// Directories that changed today and exclude others, with the page that changed.
@@ -122,7 +122,7 @@ impl Scheduler {
         }
         let directory = &mut all[group as usize];
         directory.enter(secs / DAY_SECS);
-        directory.looked |= 1;
+        directory.visited |= 1;
         directory.page_days += secs.saturating_sub(before) as f32 / DAY_SECS as f32;
         directory.n_changes += f32::from(u8::from(is_changed));
         directory.n_unchanged = directory.n_unchanged.saturating_add(1);
@@ -204,9 +204,10 @@ impl Scheduler {
     /// directory is skipped, so a rule also ends without a probe.
     fn find_still(&mut self, now_secs: u32) {
         let means = self.directory_means(now_secs);
-        let price = SHARE_OF_PRICE * self.directories.price.unwrap_or_else(|| self.first_price());
+        let shadow_price = SHARE_OF_SHADOW_PRICE
+            * self.directories.shadow_price.unwrap_or_else(|| self.first_shadow_price());
         let is_cheap = |group: usize| {
-            means[group].n_pages >= FEWEST_PAGES && self.directory_gain(group, &means[group]) < price
+            means[group].n_pages >= FEWEST_PAGES && self.directory_gain(group, &means[group]) < shadow_price
         };
         let is_over = |group: &u32| {
             let is_still =
@@ -233,7 +234,7 @@ impl Scheduler {
     }
 
     /// The gain of the last visit of a slot, for a scheduler that has learned but planned no slot.
-    fn first_price(&self) -> f32 {
+    fn first_shadow_price(&self) -> f32 {
         let n = self.config.per_hour().ceil().max(1.0) as usize;
         let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | PROMISED) {
             true => 0.0,
@@ -329,7 +330,7 @@ impl Scheduler {
         for (nth, &a) in groups.iter().enumerate() {
             for &b in &groups[nth + 1..] {
                 let (one, other) = (&all[a as usize], &all[b as usize]);
-                let both = one.looked & other.looked;
+                let both = one.visited & other.visited;
                 let (first, second) = (one.changed & both, other.changed & both);
                 let counts = CoOccurrence {
                     n: both.count_ones(),
@@ -340,7 +341,7 @@ impl Scheduler {
                 let is_rule = counts.n >= FEWEST_DAYS
                     && counts.both == 0
                     && counts.first.min(counts.second) >= FEWEST_CHANGED_DAYS
-                    && counts.by_chance() < CHANCE / n_pairs as f64;
+                    && counts.p_value() < SIGNIFICANCE / n_pairs as f64;
                 if is_rule {
                     all[a as usize].excludes.push(b);
                     all[b as usize].excludes.push(a);
@@ -350,9 +351,9 @@ impl Scheduler {
     }
 
     /// Records the shadow price of a visit in an hour.
-    pub(super) fn note_visit_price(&mut self, price: f32) {
-        let known = self.directories.price.unwrap_or(price);
-        self.directories.price = Some(known + PRICE_WEIGHT * (price - known));
+    pub(super) fn note_visit_price(&mut self, shadow_price: f32) {
+        let known = self.directories.shadow_price.unwrap_or(shadow_price);
+        self.directories.shadow_price = Some(known + SHADOW_PRICE_WEIGHT * (shadow_price - known));
     }
 
     /// Chooses a few visits to skipped directories: the directories take turns, each with its page last seen longest

@@ -43,7 +43,7 @@ struct Promise {
     /// When it is due, in seconds since the scheduler's base.
     due: u32,
     /// When it was last handed out, if no outcome has come since.
-    asked: Option<u32>,
+    requested: Option<u32>,
 }
 
 /// All such pages.
@@ -92,9 +92,10 @@ impl Scheduler {
                 let due = if self.pages.has(at, FRESH) { 0 } else { self.next_by(at, &every, seen) };
                 self.pages.flags[at] |= PROMISED;
                 self.promises.per_hour += every.per_hour();
-                self.promises
-                    .pages
-                    .insert(place, Promise { every, due, asked: before.and_then(|it| it.asked) });
+                self.promises.pages.insert(
+                    place,
+                    Promise { every, due, requested: before.and_then(|promise| promise.requested) },
+                );
                 self.promises.set_due(place, due);
             }
             None => self.pages.flags[at] &= !PROMISED,
@@ -116,7 +117,7 @@ impl Scheduler {
                 continue;
             }
             if let Some(promise) = self.promises.pages.get_mut(&place) {
-                promise.asked = Some(if due > 0 && due + 60 > secs { due } else { secs });
+                promise.requested = Some(if due > 0 && due + 60 > secs { due } else { secs });
             }
             return Some(at);
         }
@@ -134,7 +135,7 @@ impl Scheduler {
         let place = at as u32;
         let Some(promise) = self.promises.pages.get_mut(&place) else { return };
         // The interval runs from one request to the next, so a slow answer does not delay the one after it.
-        let last = promise.asked.take().filter(|asked| *asked <= secs).unwrap_or(secs);
+        let last = promise.requested.take().filter(|requested| *requested <= secs).unwrap_or(secs);
         let every = promise.every.clone();
         let mut due = self.next_by(at, &every, last);
         if let Some(retry) = retry.filter(|retry| *retry < due) {
@@ -148,7 +149,7 @@ impl Scheduler {
     pub(super) fn renew_promise(&mut self, at: usize, due: u32) {
         let place = at as u32;
         let Some(promise) = self.promises.pages.get_mut(&place) else { return };
-        promise.asked = None;
+        promise.requested = None;
         let every = promise.every.clone();
         let clock = &self.clocks[usize::from(self.pages.clock[at])];
         let due = self.secs(every.open_from(clock, self.instant(due)));
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_a_host_asks_for_is_respected() {
+    fn a_pause_that_a_host_requests_is_respected() {
         let mut scheduler = scheduler(ScheduleConfig::default(), 1, every(300, None));
         let seen = visits(&mut scheduler, 2, Span::ZERO, |_, secs| VisitOutcome::Failed {
             retry_at: Some(start() + Span::from_secs(secs + 1800)),

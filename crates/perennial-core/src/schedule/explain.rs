@@ -42,7 +42,7 @@ impl Scheduler {
     pub fn belief(&self, page: PageId) -> Option<Belief> {
         let at = self.pages.position(page)?;
         let n_buckets = self.learner.mixture.n_buckets();
-        let (rates, importance) = (0..n_buckets).map(|b| self.learner.believed(&self.pages, at, b)).unzip();
+        let (rates, importance) = (0..n_buckets).map(|b| self.learner.estimated(&self.pages, at, b)).unzip();
         let evidence = self.learner.evidence.get(self.pages.evidence[at] as usize);
         Some(Belief {
             rates,

@@ -42,7 +42,7 @@ pub(super) fn integrate(
 ) -> (f32, f32) {
     let (mut expected_importance, mut expected_changes) = (0.0, 0.0);
     for piece in pieces {
-        let (rate, importance) = learner.believed(pages, at, usize::from(piece.bucket));
+        let (rate, importance) = learner.estimated(pages, at, usize::from(piece.bucket));
         let x = rate * piece.hours * piece.times;
         expected_importance += (importance - expected_importance) * one_minus_exp(x);
         expected_changes += x;

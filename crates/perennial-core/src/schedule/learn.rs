@@ -13,8 +13,8 @@ use super::pages::{KNOWN, NONE, PageColumns, VACANT};
 use super::rows::Rows;
 use crate::pattern::calendar::{DayCounts, DayPrior};
 use crate::pattern::mixture::{
-    BucketCounts, BucketPiece, BucketTally, HIGHEST_RATE, Mixture, Observed, PageFit, VisitLog, exp_neg,
-    one_minus_exp, own_rate,
+    BucketCounts, BucketPiece, BucketTally, HIGHEST_RATE, Mixture, ObservedImportance, PageFit, VisitLog,
+    exp_neg, one_minus_exp, own_rate,
 };
 use crate::time::{LocalClock, Span, Timestamp};
 
@@ -117,7 +117,7 @@ struct GroupStart {
 impl Learner {
     pub(super) fn new(
         n_periods: u16,
-        observed: Observed,
+        observed: ObservedImportance,
         half_life: Option<Span>,
         follows_spells: bool,
         learns_days: bool,
@@ -165,7 +165,7 @@ impl Learner {
 
     /// The changes per hour and the importance of a change in a bucket, in the page's present spell.
     #[inline]
-    pub(super) fn believed(&self, pages: &PageColumns, at: usize, bucket: usize) -> (f32, f32) {
+    pub(super) fn estimated(&self, pages: &PageColumns, at: usize, bucket: usize) -> (f32, f32) {
         self.in_spell(pages, at, bucket, pages.spell[at])
     }
 
@@ -258,7 +258,7 @@ impl Learner {
             };
             let mut counts = BucketCounts::new(self.mixture.n_buckets());
             for (b, tally) in counts.buckets.iter_mut().enumerate() {
-                tally.prior_rate = self.believed(pages, at, b).0;
+                tally.prior_rate = self.estimated(pages, at, b).0;
             }
             let evidence = &mut self.evidence[pages.evidence[at] as usize];
             evidence.counts = counts;
@@ -314,8 +314,8 @@ impl Learner {
     /// The importance of each of several changes whose combined importance is given.
     pub(super) fn importance_of_each(&self, together: f32, n_changes: usize) -> f32 {
         match self.mixture.observed() {
-            Observed::Difference => single_importance(together, n_changes as f32),
-            Observed::LastChange => together,
+            ObservedImportance::Difference => single_importance(together, n_changes as f32),
+            ObservedImportance::LastChange => together,
         }
     }
 
@@ -328,10 +328,10 @@ impl Learner {
         pieces: &[BucketPiece],
         importance: Option<f32>,
     ) {
-        let believed = |piece: &BucketPiece| {
-            self.believed(pages, at, usize::from(piece.bucket)).0 * piece.hours * piece.times
+        let estimated = |piece: &BucketPiece| {
+            self.estimated(pages, at, usize::from(piece.bucket)).0 * piece.hours * piece.times
         };
-        let expected: f32 = pieces.iter().map(believed).sum::<f32>().max(1e-9);
+        let expected: f32 = pieces.iter().map(estimated).sum::<f32>().max(1e-9);
         // A visit shows at most one change, but several may have happened. Given at least one, their mean number is
         // expected / P(at least one).
         let any = (-(-expected).exp_m1()).max(1e-6);
@@ -340,8 +340,8 @@ impl Learner {
         pages.rate[at] *= (seen + BRIEF_PRIOR) / (expected + BRIEF_PRIOR);
         if let Some(y) = importance {
             let each = match self.mixture.observed() {
-                Observed::Difference => single_importance(y, seen.max(1.0)),
-                Observed::LastChange => y,
+                ObservedImportance::Difference => single_importance(y, seen.max(1.0)),
+                ObservedImportance::LastChange => y,
             };
             pages.importance[at] += (each - pages.importance[at]) / (1.0 + BRIEF_PRIOR);
         }
@@ -411,7 +411,7 @@ impl Learner {
         importance: Option<f32>,
     ) {
         let (rows, rate, row) = (&self.rows, pages.rate[at], pages.row[at]);
-        let believed = |b: usize| (rate * rows.rate(row, b)).clamp(1e-7, HIGHEST_RATE);
+        let estimated = |b: usize| (rate * rows.rate(row, b)).clamp(1e-7, HIGHEST_RATE);
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
         let per_rate = 1.0 / pages.rate[at].max(1e-9);
         let rate_of = |evidence: &VisitHistory, b: usize| {
@@ -434,8 +434,8 @@ impl Learner {
             let b = usize::from(piece.bucket);
             self.sizes[b] = self.mixture.size(&evidence.counts, b, of_page, group);
         }
-        let believed = (believed, |b: usize| self.sizes[b]);
-        evidence.counts.add_visit(pieces, importance, 1.0, self.mixture.scale(of_page), believed);
+        let estimated = (estimated, |b: usize| self.sizes[b]);
+        evidence.counts.add_visit(pieces, importance, 1.0, self.mixture.scale(of_page), estimated);
         let of_page = self.mixture.page_importance(&evidence.counts);
         let per_importance = 1.0 / pages.importance[at].max(1e-6);
         for piece in pieces {
@@ -508,7 +508,7 @@ impl Learner {
             let to = from.saturating_add(seen.gap_secs);
             self.pieces_for(pages, at, clock, (from, to), &mut pieces);
             let weight = self.faded(end.saturating_sub(to));
-            let rate = |b: usize| self.believed(pages, at, b).0.max(1e-7);
+            let rate = |b: usize| self.estimated(pages, at, b).0.max(1e-7);
             let size = |b: usize| self.mixture.size(&self.evidence[e].counts, b, of_page, pages.group[at]);
             settled.add_visit(&pieces, seen.importance(), weight, scale, (rate, size));
             from = to;

@@ -75,7 +75,7 @@ mod worth;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-pub use crate::pattern::mixture::Observed;
+pub use crate::pattern::mixture::ObservedImportance;
 pub use checkpoint::Checkpoint;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use every::Every;
@@ -365,12 +365,12 @@ impl Scheduler {
             VisitOutcome::Unchanged => self.record_seen(at, None, secs),
             VisitOutcome::Failed { retry_at } => {
                 let wait = backoff_secs(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
-                let asked = retry_at.map_or(0, |retry| self.secs(retry));
+                let requested = retry_at.map_or(0, |retry| self.secs(retry));
                 let retry = secs.saturating_add(self.jitter(at, wait));
-                self.back_off(at, retry.max(asked));
+                self.back_off(at, retry.max(requested));
                 self.keep_promise(at, secs, Some(retry));
-                if asked > secs {
-                    self.renew_promise(at, asked);
+                if requested > secs {
+                    self.renew_promise(at, requested);
                 }
             }
             VisitOutcome::Vanished(importance) => {

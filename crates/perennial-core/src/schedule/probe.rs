@@ -19,9 +19,9 @@ const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
 /// Share of a slot's visits for URLs that never had a page.
 const PROBE_SHARE: f64 = 0.015;
 /// A new URL with a lower probability of a page is doubtful.
-const LEAST_CHANCE: f32 = 0.5;
+const LEAST_PROBABILITY: f32 = 0.5;
 /// If at least this share of links is good, a dead neighbour is not evidence.
-const GOOD_CHANCE: f32 = 0.7;
+const GOOD_PROBABILITY: f32 = 0.7;
 /// The rate of a site weighs as much as this many responses of the group.
 const SITE_PRIOR: f32 = 2.0;
 /// Neighbours considered on each side, in the order in which URLs were found.
@@ -61,7 +61,7 @@ impl FirstAnswers {
     }
 
     /// The estimated share of pages, if `prior` weighs as much as `weight` responses.
-    fn chance(self, prior: f32, weight: f32) -> f32 {
+    fn probability(self, prior: f32, weight: f32) -> f32 {
         (self.n_pages as f32 + weight * prior) / (self.n_tried as f32 + weight)
     }
 }
@@ -146,21 +146,21 @@ impl Scheduler {
     }
 
     /// The probability that a new URL has a page, from the first responses of its site and group.
-    fn chance_by_group(&self, at: usize) -> f32 {
+    fn probability_by_group(&self, at: usize) -> f32 {
         let of = |all: &[FirstAnswers], at: u32| all.get(at as usize).copied().unwrap_or_default();
         // Shrinks the group towards its site, and the site towards one half, so the first responses do not
         // decide.
-        let site = of(&self.probes.by_site, self.pages.site[at]).chance(0.5, 2.0);
-        of(&self.probes.by_group, self.pages.group[at]).chance(site, SITE_PRIOR)
+        let site = of(&self.probes.by_site, self.pages.site[at]).probability(0.5, 2.0);
+        of(&self.probes.by_group, self.pages.group[at]).probability(site, SITE_PRIOR)
     }
 
     /// The same probability, including the responses of neighbouring URLs.
-    fn chance_of_page(&self, at: usize) -> f32 {
+    fn probability_of_page(&self, at: usize) -> f32 {
         let before = (0..at).rev().take(N_BESIDE);
         let after = (at + 1..self.pages.len()).take(N_BESIDE);
         // The group counts as one response, and each neighbour by its distance. Lists of links are found in order, so
         // neighbours by number are neighbours on a page.
-        let (mut pages, mut tried) = (self.chance_by_group(at), 1.0);
+        let (mut pages, mut tried) = (self.probability_by_group(at), 1.0);
         for (is_page, distance) in self.answers_along(at, before).chain(self.answers_along(at, after)) {
             let weight = BESIDE / distance as f32;
             tried += weight;
@@ -189,7 +189,7 @@ impl Scheduler {
 
     /// Whether few URLs of its site and group, or near it, had a page.
     pub(super) fn is_doubtful(&self, at: usize) -> bool {
-        self.chance_by_group(at) < GOOD_CHANCE && self.chance_of_page(at) < LEAST_CHANCE
+        self.probability_by_group(at) < GOOD_PROBABILITY && self.probability_of_page(at) < LEAST_PROBABILITY
     }
 
     /// Whether responses since it was queued suggest that a new URL is dead.
@@ -285,7 +285,8 @@ impl Scheduler {
         }
         let first = self.probes.doubted.iter().copied().filter(may_try).take(n.max(N_CHOICES));
         let site = |at: u32| self.pages.site[at as usize];
-        let mut waiting: Vec<(f32, u32)> = first.map(|at| (self.chance_of_page(at as usize), at)).collect();
+        let mut waiting: Vec<(f32, u32)> =
+            first.map(|at| (self.probability_of_page(at as usize), at)).collect();
         waiting
             .sort_unstable_by(|a, b| site(a.1).cmp(&site(b.1)).then(b.0.total_cmp(&a.0)).then(a.1.cmp(&b.1)));
         let mut in_turn: Vec<(u32, u32)> = Vec::with_capacity(waiting.len());

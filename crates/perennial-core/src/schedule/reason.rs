@@ -10,7 +10,7 @@ use crate::url::canonical::host_with_port;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReasonContext<'a> {
     pub url: &'a str,
-    /// The clock of its site; without one, instants are shown in UTC.
+    /// The clock of its site, in whose hours the habit is; UTC without one.
     pub clock: Option<&'a LocalClock>,
     /// When the page usually changes: [`RankedPage::habit`](super::RankedPage::habit).
     pub habit: Option<&'a str>,
@@ -28,8 +28,10 @@ impl Reason {
     }
 
     fn phrase(self, context: &ReasonContext<'_>) -> String {
-        let last_seen = |since: Timestamp| format!("last seen {}", local_minute(since, context.clock));
-        let habit = context.habit.map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
+        // Instants are in UTC, like all times on a page or in a list. Only hours of the site's day name a zone.
+        let last_seen = |since: Timestamp| format!("last seen {}", local_minute(since, None));
+        let zone = context.clock.map(|clock| format!(" in {}", clock.zone())).unwrap_or_default();
+        let habit = context.habit.map(|habit| format!(", usually updates {habit}{zone}")).unwrap_or_default();
         match self {
             Reason::FirstCapture => "first capture".to_owned(),
             Reason::Announced => "a feed, a sitemap or a listing page announced a change".to_owned(),
@@ -98,14 +100,15 @@ mod tests {
             excluded_by: Some("https://a.example/sport/2"),
             cause: None,
         };
-        let seen = "last seen 2026-11-16 18:30 Asia/Tokyo";
+        let seen = "last seen 2026-11-16 09:30";
+        let habit = "usually updates 14-15h on workdays in Asia/Tokyo";
         let (still, excluded) = (SkipRule::Still { n_observations: 7 }, SkipRule::Excluded { by: PageId(2) });
         let expected = Importance::FULL;
         for (reason, phrase) in [
             (Reason::FirstCapture, "first capture".to_owned()),
             (Reason::Announced, "a feed, a sitemap or a listing page announced a change".to_owned()),
-            (Reason::Urgent { urgency: 0.5, expected, since }, format!("{seen}, usually updates 14-15h on workdays")),
-            (Reason::Oldest { since }, format!("{seen}, longer ago than most, usually updates 14-15h on workdays")),
+            (Reason::Urgent { urgency: 0.5, expected, since }, format!("{seen}, {habit}")),
+            (Reason::Oldest { since }, format!("{seen}, longer ago than most, {habit}")),
             (Reason::Sweep { n_pages: 41, since }, format!("sweep of a.example:8443, 41 pages; {seen}")),
             (Reason::Sweep { n_pages: 1, since }, format!("sweep of a.example:8443, 1 page; {seen}")),
             (

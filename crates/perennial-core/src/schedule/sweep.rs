@@ -85,7 +85,7 @@ impl Scheduler {
     /// Starts a sweep of a site if it is worth it. Returns when to look again.
     fn consider_sweep(&mut self, site: usize, secs: u32) -> u32 {
         let hour = self.balance.incoherent_hours.get(site).copied().unwrap_or(0.0);
-        if hour <= 0.0 || self.balance.price <= 0.0 {
+        if hour <= 0.0 || self.balance.shadow_price <= 0.0 {
             return secs + HOUR;
         }
         if !self.sweeps.queue.is_empty() {
@@ -96,7 +96,7 @@ impl Scheduler {
         let since = secs.saturating_sub(swept_at).min(LONGEST_GAP_SECS);
         let (pages, mean_gain) = self.sweep_of(site, hour, secs);
         let is_due = secs.saturating_sub(swept_at) >= LONGEST_GAP_SECS;
-        if pages.is_empty() || !(is_due || mean_gain >= SWEEP_MARGIN * self.balance.price) {
+        if pages.is_empty() || !(is_due || mean_gain >= SWEEP_MARGIN * self.balance.shadow_price) {
             return secs + (since / LOOK_SHARE).max(SHORTEST_LOOK_SECS);
         }
         let n = pages.len() as f64;
@@ -138,7 +138,8 @@ impl Scheduler {
             let omega = self.page_omega(place) * hour;
             let overdue = omega * late * changes * exp_neg(changes);
             let until_next = omega * gap * one_minus_exp(changes);
-            let is_worth = changes >= LEAST_CHANGES && gain + until_next + overdue >= self.balance.price;
+            let is_worth =
+                changes >= LEAST_CHANGES && gain + until_next + overdue >= self.balance.shadow_price;
             if is_worth || age >= LONGEST_GAP_SECS {
                 pages.push(at);
                 sum += gain + overdue;

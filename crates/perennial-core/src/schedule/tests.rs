@@ -232,22 +232,22 @@ proptest! {
             budget: budget.map(Budget::per_hour), varying_budget: Some(varying), goal, ..config(strategy, 1.0)
         };
         let mut never = new_scheduler(config, n_pages);
-        let mut asked = never.clone();
+        let mut queried = never.clone();
         let (mut now, mut n) = (start(), 0);
         while now < start() + Span::from_hours(60) {
             n += 1;
             let word = mixed(seed, n);
             if word.is_multiple_of(3) {
                 let about = now + Span::from_secs((word >> 8) as i64 % 400_000 - 100_000);
-                let _ = asked.ranking(about, (word >> 4) as usize % 50);
+                let _ = queried.ranking(about, (word >> 4) as usize % 50);
             }
             if word.is_multiple_of(40) {
-                check_ranking(&asked, now)?;
-                check_forecast(&asked, now)?;
+                check_ranking(&queried, now)?;
+                check_forecast(&queried, now)?;
             }
-            let (visit, other) = (never.next_visit(now), asked.next_visit(now));
+            let (visit, other) = (never.next_visit(now), queried.next_visit(now));
             prop_assert_eq!(&visit, &other);
-            for scheduler in [&mut never, &mut asked] {
+            for scheduler in [&mut never, &mut queried] {
                 disturb(scheduler, visit.as_ref(), word, now);
             }
             if visit.is_none() {
@@ -366,10 +366,10 @@ fn busy_hours_are_learned_and_dead_pages_fade() {
 /// Two visits per day cannot show when a page changes; the items of its feed can.
 #[test]
 fn hours_from_a_feed_are_learned_between_visits() {
-    let learned = |is_told: bool| {
+    let learned = |is_reported: bool| {
         let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 2.0), 1);
         for half_day in 0..80 {
-            if is_told && half_day % 2 == 1 {
+            if is_reported && half_day % 2 == 1 {
                 for hour in 9..12 {
                     scheduler
                         .note_change_time(PageId(0), start() + Span::from_hours(half_day / 2 * 24 + hour));
@@ -384,8 +384,8 @@ fn hours_from_a_feed_are_learned_between_visits() {
         let rates = scheduler.belief(PageId(0)).unwrap().rates;
         rates[9..12].iter().sum::<f32>() / rates[1..9].iter().sum::<f32>()
     };
-    let (announced, untold) = (learned(true), learned(false));
-    assert!(announced > 3.0 * untold, "{announced} {untold}");
+    let (announced, unannounced) = (learned(true), learned(false));
+    assert!(announced > 3.0 * unannounced, "{announced} {unannounced}");
 }
 
 #[test]
@@ -466,13 +466,13 @@ fn invalid_input_is_accepted() {
 }
 
 /// Visits of a scheduler with `budget` per hour over `days`, by page. `is_page` decides which URLs have a page.
-fn visits_of_a_site(n_addresses: u32, budget: f64, days: i64, is_page: impl Fn(u32) -> bool) -> Vec<u32> {
+fn visits_of_a_site(n_urls: u32, budget: f64, days: i64, is_page: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, budget), 1, start());
-    for id in 0..n_addresses {
+    for id in 0..n_urls {
         let group = u64::from(id / 50);
         scheduler.add_page(PageId(id), PageInfo { group, ..PageInfo::for_site(SiteId(0)) });
     }
-    let mut n_visits = vec![0; n_addresses as usize];
+    let mut n_visits = vec![0; n_urls as usize];
     let mut now = start();
     while now < start() + Span::from_hours(24 * days) {
         match scheduler.next_visit(now) {
@@ -491,7 +491,7 @@ fn visits_of_a_site(n_addresses: u32, budget: f64, days: i64, is_page: impl Fn(u
 }
 
 #[test]
-fn addresses_without_a_page_get_a_small_share() {
+fn urls_without_a_page_get_a_small_share() {
     // A site with nearly only dead links: 50 pages, 950 URLs without one.
     let visits = visits_of_a_site(1000, 10.0, 14, |id| id < 50);
     let (pages, dead): (u32, u32) = (visits[..50].iter().sum(), visits[50..].iter().sum());
@@ -501,7 +501,7 @@ fn addresses_without_a_page_get_a_small_share() {
 }
 
 #[test]
-fn where_links_are_good_every_address_is_tried_soon() {
+fn where_links_are_good_every_url_is_tried_soon() {
     // Every tenth link is dead.
     let visits = visits_of_a_site(300, 30.0, 2, |id| id % 10 != 0);
     assert!(visits.iter().all(|&n| n > 0), "{visits:?}");

@@ -32,8 +32,8 @@ pub struct PageInfo {
 
 impl PageInfo {
     /// The group of a URL's directory, for crawls and simulations alike.
-    pub fn directory_group(address: &str) -> u64 {
-        let directory = address.rfind('/').map_or(address, |slash| &address[..slash]);
+    pub fn directory_group(url: &str) -> u64 {
+        let directory = url.rfind('/').map_or(url, |slash| &url[..slash]);
         directory.bytes().fold(0x0064_6972, |hash, byte| crate::rng::mix(hash ^ u64::from(byte)))
     }
 

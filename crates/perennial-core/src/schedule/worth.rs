@@ -7,7 +7,7 @@
 //! is worth the same under all three. So goals can be added, and sites with different goals can share a budget.
 
 use super::pages::{ABSENT, VACANT};
-use super::{Goal, Observed, Scheduler};
+use super::{Goal, ObservedImportance, Scheduler};
 use crate::pattern::mixture::one_minus_exp;
 
 const HOURS_A_WEEK: f32 = 168.0;
@@ -77,8 +77,8 @@ impl Scheduler {
             .map(|(bucket, share)| {
                 let (rate, importance) = self.learner.usual(&self.pages, at, bucket);
                 let changed = match self.config.observed {
-                    Observed::Difference => one_minus_exp(rate),
-                    Observed::LastChange => rate,
+                    ObservedImportance::Difference => one_minus_exp(rate),
+                    ObservedImportance::LastChange => rate,
                 };
                 share * changed * importance
             })

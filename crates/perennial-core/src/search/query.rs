@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_without_a_word_are_refused() {
+    fn queries_without_a_word_are_refused() {
         for (typed, error) in [
             ("", TextQueryError::Empty),
             (" \"\" OR !", TextQueryError::Empty),
@@ -180,7 +180,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_a_question_or_an_error(typed in "[-\"* a-cOR東é]{0,40}", text in "[ a-cOR東é.]{0,40}") {
+        fn any_text_is_a_query_or_an_error(typed in "[-\"* a-cOR東é]{0,40}", text in "[ a-cOR東é.]{0,40}") {
             if let Ok(query) = TextQuery::parse(&typed) {
                 for place in query.find(&text) {
                     proptest::prop_assert!(!text[place].is_empty());

@@ -114,12 +114,12 @@ fn is_nearly_utf8(bytes: &[u8]) -> bool {
         return true;
     }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_GUESS_BYTES)]);
-    let (mut n_broken, mut n_foreign) = (0usize, 0usize);
+    let (mut n_broken, mut n_beyond_ascii) = (0usize, 0usize);
     for character in text.chars().filter(|character| !character.is_ascii()) {
-        n_foreign += 1;
+        n_beyond_ascii += 1;
         n_broken += usize::from(character == char::REPLACEMENT_CHARACTER);
     }
-    n_broken * 10 <= n_foreign
+    n_broken * 10 <= n_beyond_ascii
 }
 
 fn detect_encoding(bytes: &[u8], content_type: Option<&str>) -> &'static Encoding {

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_looks_like_markup_is_text() {
+    fn text_similar_to_markup_is_text() {
         check(
             "<script>'<a href=1>'</script><title><a href=2></title><!-- <a href=3> --><textarea><a href=4></textarea>",
             &[],
@@ -458,7 +458,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_input_gives_absolute_addresses(
+        fn any_input_gives_absolute_urls(
             html in r#"(<(a|img|base|style|link|meta|script)? ?(href|src|srcset|style|rel)?=?['"]?[a-z:/#@,é ]{0,9}(url\()?[)'">]*){0,20}"#
         ) {
             for link in find_links(&html, &page(), Charset::default()) {

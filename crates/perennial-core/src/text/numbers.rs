@@ -46,19 +46,19 @@ pub fn classify(before: &str, after: &str) -> NumberChange {
     match classify_all(places.map(|at| classify_number(&new, at))) {
         // A change from or to zero is news: sold out, or first one available.
         NumberChange::Unclear if gone.iter().chain(come).any(|word| bare(word) == "0") => NumberChange::News,
-        figure => figure,
+        digit => digit,
     }
 }
 
 /// Whether a text contains only a time, an age or a counter.
 pub fn is_passing(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().take(9).collect();
-    let has_figure = words.iter().any(|word| has_digit(word));
+    let has_number = words.iter().any(|word| has_digit(word));
     let mut all = words.iter().map(|word| bare(word));
     let is_part = |word: &String| {
         word.is_empty() || has_digit(word) || is_passing_word(word) || is_time_word(word) || is_filler(word)
     };
-    if words.is_empty() || words.len() > 8 || !has_figure || !all.all(|word| is_part(&word)) {
+    if words.is_empty() || words.len() > 8 || !has_number || !all.all(|word| is_part(&word)) {
         return false;
     }
     let places = (0..words.len()).filter(|&at| has_digit(words[at]));

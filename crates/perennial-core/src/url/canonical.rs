@@ -85,7 +85,7 @@ fn canonical_query(query: &str) -> String {
 
 fn is_dropped_pair(pair: &str) -> bool {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-    is_campaign_name(name) || (is_session_name(name) && looks_random(value))
+    is_campaign_name(name) || (is_session_name(name) && is_random(value))
 }
 
 fn is_campaign_name(name: &str) -> bool {
@@ -112,7 +112,7 @@ fn is_session_name(name: &str) -> bool {
 
 /// Whether a value looks like a session identifier: `sid=3` may name a section, `sid=9f8e7d6c5b4a39281706f5e4` does
 /// not.
-fn looks_random(value: &str) -> bool {
+fn is_random(value: &str) -> bool {
     value.len() >= 8
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'!'))
         && value.bytes().any(|b| b.is_ascii_digit())
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn different_pages_stay_apart() {
+    fn different_pages_remain_separate() {
         for (one, other) in [
             ("https://e.org/a", "https://e.org/a/"),
             ("https://e.org/A", "https://e.org/a"),

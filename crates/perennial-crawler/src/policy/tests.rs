@@ -131,7 +131,7 @@ fn a_pass_tries_a_failing_page_again_and_then_gives_up() {
 }
 
 #[test]
-fn a_pass_gives_up_the_pages_of_a_host_that_asks_for_too_long_a_pause() {
+fn a_pass_gives_up_the_pages_of_a_host_that_requests_too_long_a_pause() {
     let mut policy = once();
     (1..=5).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let visits = drive(&mut policy, start() + Span::from_hours(24), |page, now| {
@@ -188,7 +188,10 @@ fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
     let scheduler = policy.scheduler_mut().unwrap();
     let rates = scheduler.belief(PageId(1)).unwrap().rates;
     let changes_per_day: f32 = rates.iter().take(24).sum();
-    assert!(changes_per_day < 2.0, "every answer was another one, every look the same: {changes_per_day}");
+    assert!(
+        changes_per_day < 2.0,
+        "every response differed, every observation was the same: {changes_per_day}"
+    );
 }
 
 #[test]
@@ -355,7 +358,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     let mut now = start();
     policy.add_new_page(&new_page(1, PageKind::Page));
     policy.add_new_page(&new_page(2, PageKind::Feed));
-    let asked = |policy: &mut Policy, now: Timestamp| -> Vec<PageId> {
+    let next_pages = |policy: &mut Policy, now: Timestamp| -> Vec<PageId> {
         std::iter::from_fn(|| {
             let (page, why) = policy.next(now)?;
             let kind = if page == PageId(2) { PageKind::Feed } else { PageKind::Page };
@@ -367,7 +370,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
         })
         .collect()
     };
-    let mut first = asked(&mut policy, now);
+    let mut first = next_pages(&mut policy, now);
     first.sort_unstable();
     assert_eq!(first, [PageId(1), PageId(2)]);
     assert_eq!(policy.visit_cause(PageId(1)), None);
@@ -385,7 +388,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     };
     policy.finish_visit(&poll, now);
     assert_eq!(policy.visit_cause(PageId(1)), Some("Two dead"));
-    assert!(asked(&mut policy, now + hour).contains(&PageId(1)));
+    assert!(next_pages(&mut policy, now + hour).contains(&PageId(1)));
     assert_eq!(policy.visit_cause(PageId(1)), None, "it was visited");
 }
 

@@ -23,7 +23,8 @@ pub struct AuditEntry {
     /// Who: the command line with its user, or the dashboard with its session number.
     pub who: String,
     /// What: `add`, `remove`, `pause`, `resume`, `set`, `pin`, `ignore`, `release` or `retry`.
-    pub act: String,
+    #[serde(rename = "act")]
+    pub action: String,
     /// The site, page or host.
     pub url: String,
     /// The changed settings.
@@ -31,11 +32,11 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
-    pub(super) fn new(time: Timestamp, who: &str, act: &str, url: &str, detail: String) -> AuditEntry {
+    pub(super) fn new(time: Timestamp, who: &str, action: &str, url: &str, detail: String) -> AuditEntry {
         AuditEntry {
             time: time.to_rfc3339(),
             who: who.to_owned(),
-            act: act.to_owned(),
+            action: action.to_owned(),
             url: url.to_owned(),
             detail,
         }
@@ -111,8 +112,8 @@ impl AuditReader {
                 return Ok(());
             }
             self.at += n_read as u64;
-            if let Ok(act) = serde_json::from_slice(&line) {
-                each(act);
+            if let Ok(action) = serde_json::from_slice(&line) {
+                each(action);
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::analyse::{AdFilters, PartEffect, PartEffectQuery, PartTreatment};
 use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
-use perennial_archive::settings::site::{parse_address, parse_selector, parse_weight};
+use perennial_archive::settings::site::{parse_selector, parse_url, parse_weight};
 use perennial_archive::settings::{self, PinnedPart, Seed, Settings, SiteEdit};
 use perennial_archive::store::parse_site_name;
 use perennial_archive::{Archive, SharedSnapshot};
@@ -88,7 +88,7 @@ impl AdminAction {
         let wrong = |name: &'static str| move |hint: String| format!("{name}: {hint}");
         Ok(match needed("act")? {
             "add" => {
-                let mut seed = Seed::of_host(parse_address(needed("url")?)?);
+                let mut seed = Seed::of_host(parse_url(needed("url")?)?);
                 if let Some(scope) = given("scope") {
                     seed.scope.kind = scope
                         .parse::<ScopeKind>()
@@ -226,7 +226,7 @@ impl PartAction {
 /// Performs an action: edits the settings and logs it, or does neither and returns the reason.
 pub fn perform(
     archive: &Archive,
-    act: &AdminAction,
+    action: &AdminAction,
     who: &str,
     now: Timestamp,
 ) -> anyhow::Result<AdminOutcome> {
@@ -238,7 +238,7 @@ pub fn perform(
         names.iter().map(|name| Ok(known.seeds.named(name)?.scope.seed.clone())).collect()
     };
     let one = |name: &String| named(std::slice::from_ref(name));
-    let edited = match act {
+    let edited = match action {
         AdminAction::Follow(seeds) => settings::follow(&path, seeds)?,
         AdminAction::Remove(names) => {
             let urls = named(names)?;
@@ -254,13 +254,14 @@ pub fn perform(
         AdminAction::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?,
         AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(seed))?,
         AdminAction::Retry(target) => {
-            let lines = vec![AuditEntry::new(now, who, act.name(), &retried(&known, target)?, String::new())];
+            let lines =
+                vec![AuditEntry::new(now, who, action.name(), &retried(&known, target)?, String::new())];
             lines.iter().try_for_each(|line| log.put(line))?;
             return Ok(AdminOutcome { lines, settings: known });
         }
     };
     let line = |edited: &SiteEdit| {
-        let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
+        let name = if edited.is_new || action.name() != "add" { action.name() } else { "set" };
         // The name of the action already says that the site is paused.
         let details = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
         AuditEntry::new(now, who, name, edited.url.as_str(), details.collect::<Vec<_>>().join(", "))
@@ -278,7 +279,7 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
     let is_host = !target.contains("://");
     let found = match is_host {
         false => {
-            let url = parse_address(target).map_err(|hint| anyhow!(hint))?;
+            let url = parse_url(target).map_err(|hint| anyhow!(hint))?;
             known.seeds.of_page(&url).map(|seed| (seed, url.to_string()))
         }
         true => {
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_act_changes_the_settings_and_is_told() {
+    fn every_action_changes_the_settings_and_is_logged() {
         let (_dir, archive) = archive();
         let now = Timestamp::parse("2026-11-17T12:00:00Z").unwrap();
         let steps: [&[(&str, &str)]; 8] = [
@@ -333,7 +334,7 @@ mod tests {
         }
         let mut logged = Vec::new();
         audit::each_audit_entry(archive.root(), |line| {
-            logged.push(format!("{} {} {}", line.act, line.url, line.detail))
+            logged.push(format!("{} {} {}", line.action, line.url, line.detail))
         })
         .unwrap();
         assert_eq!(
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_neither_done_nor_told() {
+    fn an_impossible_action_is_neither_done_nor_logged() {
         let (_dir, archive) = archive();
         let before = std::fs::read_to_string(archive.settings_path()).unwrap();
         for (fields, expected) in [

@@ -137,8 +137,8 @@ fn new_items(comparison: &VersionComparison) -> Vec<NewsItem> {
             ItemChangeKind::Retitle => true,
             _ => return None,
         };
-        let item = change.after.as_ref().filter(|item| !item.address.is_empty())?;
-        Some(NewsItem { url: item.address.clone(), title: item.title.clone(), is_retitled })
+        let item = change.after.as_ref().filter(|item| !item.url.is_empty())?;
+        Some(NewsItem { url: item.url.clone(), title: item.title.clone(), is_retitled })
     });
     news.take(MAX_NEWS).collect()
 }

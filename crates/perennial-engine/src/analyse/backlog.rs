@@ -124,7 +124,7 @@ impl PageAnalyses {
         if self.replaces_all {
             commit.forget_analyses(self.page)?;
         }
-        self.failed.iter().try_for_each(|(file, aside)| commit.set_aside(file, aside))?;
+        self.failed.iter().try_for_each(|(file, record)| commit.quarantine(file, record))?;
         self.analyses.iter().try_for_each(|analysis| commit.put_analysis(analysis))?;
         match self.state.as_deref().filter(|_| !self.analyses.is_empty()) {
             Some(state) => commit.put_page_state(self.page, state),

@@ -213,7 +213,7 @@ pub struct OperationReport {
 pub struct ElementContent {
     pub text: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub address: String,
+    pub url: String,
 }
 
 impl OperationReport {
@@ -249,9 +249,9 @@ impl OperationReport {
                 if before.text != after.text {
                     parts.push(difference(&before.text, &after.text));
                 }
-                if before.address != after.address {
+                if before.url != after.url {
                     let name = if parts.is_empty() { format!("{}: ", brief(after)) } else { String::new() };
-                    parts.push(format!("{name}{} => {}", before.address, after.address));
+                    parts.push(format!("{name}{} => {}", before.url, after.url));
                 }
                 if parts.is_empty() { brief(after) } else { parts.join("; ") }
             }
@@ -286,7 +286,7 @@ fn difference(before: &str, after: &str) -> String {
 }
 
 fn brief(content: &ElementContent) -> String {
-    shorten(if content.text.is_empty() { &content.address } else { &content.text }, 70).into_owned()
+    shorten(if content.text.is_empty() { &content.url } else { &content.text }, 70).into_owned()
 }
 
 /// All operations of a delta in its order, then the items of a listing page.
@@ -319,15 +319,14 @@ pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<Operation
 }
 
 fn item_entry(change: &ItemChange) -> OperationReport {
-    let content =
-        |item: &ListItem| ElementContent { text: item.title.clone(), address: item.address.clone() };
+    let content = |item: &ListItem| ElementContent { text: item.title.clone(), url: item.url.clone() };
     let op = match change.kind {
         ItemChangeKind::Insert => OperationKind::Insert,
         ItemChangeKind::Leave => OperationKind::Delete,
         _ => OperationKind::Update,
     };
     let side = |item: &ListItem| match change.kind {
-        ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), address: item.address.clone() },
+        ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), url: item.url.clone() },
         _ => content(item),
     };
     OperationReport {
@@ -362,8 +361,7 @@ pub fn headlines(delta: &Delta) -> Option<String> {
 fn entry(operation: &Operation) -> OperationReport {
     let name = |reference: Option<&[u16]>| reference.map(|numbers| BlockRef(numbers.to_vec()).to_string());
     let content = |element: Option<&Element>| {
-        element
-            .map(|element| ElementContent { text: element.text().into(), address: element.address().into() })
+        element.map(|element| ElementContent { text: element.text().into(), url: element.url().into() })
     };
     let (before, after) = match operation.subject {
         Subject::Element { before, after } => (content(before), content(after)),
@@ -388,7 +386,7 @@ fn first_words(block: &Block) -> ElementContent {
         texts.chain(block.links.iter().map(|link| link.name.as_str()))
     });
     let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(20).collect();
-    ElementContent { text: words.join(" "), address: String::new() }
+    ElementContent { text: words.join(" "), url: String::new() }
 }
 
 #[cfg(test)]
@@ -416,9 +414,8 @@ mod tests {
     }
 
     #[test]
-    fn changed_addresses_are_shown() {
-        let content =
-            |text: &str, address: &str| Some(ElementContent { text: text.into(), address: address.into() });
+    fn changed_urls_are_shown() {
+        let content = |text: &str, url: &str| Some(ElementContent { text: text.into(), url: url.into() });
         let update = |before, after| {
             OperationReport { op: "update", before, after, ..OperationReport::default() }.summary()
         };

@@ -53,11 +53,11 @@ impl AdFilters {
             ElementKind::Text => return false,
         };
         !is_own_headline(element, page)
-            && (self.is_listed(element.address(), page, kind) || has_advertising_words(element.address()))
+            && (self.is_listed(element.url(), page, kind) || has_advertising_words(element.url()))
     }
 
-    fn is_listed(&self, address: &str, page: &str, kind: &str) -> bool {
-        let request = Request::new(address, page, kind, "GET");
+    fn is_listed(&self, url: &str, page: &str, kind: &str) -> bool {
+        let request = Request::new(url, page, kind, "GET");
         request.is_ok_and(|request| self.engine.check_network_request(&request).should_block())
     }
 }
@@ -141,16 +141,16 @@ mod tests {
     #[test]
     fn ordinary_advertisements_are_recognised_by_the_built_in_list() {
         let filters = AdFilters::built_in();
-        for address in [
+        for url in [
             "http://ad.doubleclick.net/ddm/trackclk/N1",
             "http://news.example/ads/top.gif",
             "http://adserver.example.com/x.jpg",
             "http://cdn.example.com/teaser_468x60.gif",
         ] {
-            assert!(filters.is_advertisement(&image(address), PAGE), "{address}");
+            assert!(filters.is_advertisement(&image(url), PAGE), "{url}");
         }
-        for address in ["http://news.example/photo/harbour.jpg", "http://news.example/downloads/header.png"] {
-            assert!(!filters.is_advertisement(&image(address), PAGE), "{address}");
+        for url in ["http://news.example/photo/harbour.jpg", "http://news.example/downloads/header.png"] {
+            assert!(!filters.is_advertisement(&image(url), PAGE), "{url}");
         }
         assert!(
             filters.is_advertisement(&Element::Link(Link::new("x", "http://ad.doubleclick.net/click")), PAGE)

@@ -288,8 +288,8 @@ mod tests {
         let tree = BlockTree { blocks: vec![inner, leaf("the weather", 0.2)], ..BlockTree::default() };
         let selector = Selector::parse("#w").unwrap();
         let weights = |treatment: PartTreatment, part: &str| {
-            let question = PartEffectQuery { selector: &selector, treatment, since: None, most: 1 };
-            let tree = question.reweighed(&tree, part);
+            let query = PartEffectQuery { selector: &selector, treatment, since: None, most: 1 };
+            let tree = query.reweighed(&tree, part);
             tree.walk().map(|block| (block.importance * 100.0).round() as i32).collect::<Vec<_>>()
         };
         assert_eq!(weights(PartTreatment::Pinned(0.9), "the weather today"), [10, 8, 3, 90]);

@@ -45,8 +45,8 @@ impl FromStr for PageSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PageSpec, String> {
-        let is_address = text.starts_with("http://") || text.starts_with("https://");
-        if !is_address {
+        let is_url = text.starts_with("http://") || text.starts_with("https://");
+        if !is_url {
             return Ok(PageSpec::File(PathBuf::from(text)));
         }
         // A URL may contain an `@` itself. Only an `@` before a time or at the end separates the time.
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn vixml_is_told_from_html() {
+    fn vixml_is_distinguished_from_html() {
         assert!(is_vixml("<?xml version=\"1.0\"?>\n<Document url=''/>"));
         assert!(!is_vixml("<!DOCTYPE html><html>"));
     }

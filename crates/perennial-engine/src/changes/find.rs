@@ -45,7 +45,7 @@ pub struct ChangeFinder<'s> {
     matcher: ChangeMatcher<'s>,
     store: &'s Store,
     texts: Option<Texts>,
-    question: &'s ChangeQuery,
+    change_query: &'s ChangeQuery,
     /// Keys that were fetched but not yet examined. The next batch starts with them.
     ahead: Option<KeyBatch>,
 }
@@ -70,14 +70,14 @@ impl<'s> ChangeFinder<'s> {
         archive: &'s Archive,
         store: &'s Store,
         filters: &'s AdFilters,
-        question: &'s ChangeQuery,
+        change_query: &'s ChangeQuery,
     ) -> anyhow::Result<ChangeFinder<'s>> {
         let texts = Texts::open_read(&archive.texts_path())?;
         Ok(ChangeFinder {
             matcher: ChangeMatcher::new(archive, store, filters),
             store,
             texts,
-            question,
+            change_query,
             ahead: None,
         })
     }
@@ -110,7 +110,7 @@ impl<'s> ChangeFinder<'s> {
 
     /// Fetches the next keys. If they must be sorted by importance, many are fetched at once.
     fn fetched(&self, after: Option<&ChangeKey>, bounds: WorkLimits) -> anyhow::Result<KeyBatch> {
-        let (filter, order) = (change_filter(self.question), self.question.order);
+        let (filter, order) = (change_filter(self.change_query), self.change_query.order);
         let must_sort = order == ChangeOrder::Strongest && !self.store.is_sorted_by(&filter, order)?;
         let most = if must_sort { KEYS_SORTED } else { KEYS_AT_A_TIME };
         let limit = most.min(bounds.max_rows.saturating_add(1));
@@ -126,7 +126,7 @@ impl<'s> ChangeFinder<'s> {
             if let Some(row) = self.store.change_at(key.page, key.time)? {
                 let mut candidate = CandidateChange::new(&row);
                 let matching_operations =
-                    match self.matcher.holds(&mut candidate, &self.question.condition)? {
+                    match self.matcher.holds(&mut candidate, &self.change_query.condition)? {
                         true => Some(self.matching_operations(&mut candidate)?),
                         false => None,
                     };
@@ -152,9 +152,9 @@ impl<'s> ChangeFinder<'s> {
     ) -> anyhow::Result<(Option<String>, Vec<OperationReport>)> {
         let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.matcher.entries(candidate)?.to_vec();
-        entries.retain(|entry| self.question.condition.matches_operation(&reported_operation(entry)));
+        entries.retain(|entry| self.change_query.condition.matches_operation(&reported_operation(entry)));
         // A query for rewritten headlines alone should not list all other headlines too.
-        let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
+        let wants_rewritten = self.change_query.condition.kinds == [ChangeKind::Retitled];
         if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {
             entries.retain(|entry| entry.is_rewritten);
         }
@@ -164,27 +164,27 @@ impl<'s> ChangeFinder<'s> {
     /// If the query contains words that appeared or vanished, the text index names the candidates. `None` if the
     /// index is missing, incomplete, or names too many.
     fn keys_by_words(&self, after: Option<&ChangeKey>) -> anyhow::Result<Option<Vec<ChangeKey>>> {
-        let (question, Some(texts)) = (self.question, &self.texts) else { return Ok(None) };
-        let condition = &question.condition;
+        let (change_query, Some(texts)) = (self.change_query, &self.texts) else { return Ok(None) };
+        let condition = &change_query.condition;
         let query = |wording: &Option<Wording>| match wording {
             Some(Wording::Words(_, query)) => Some(query.clone()),
             _ => None,
         };
-        let asked = [
+        let conditions = [
             (PresenceEdge::Comes, query(&condition.appears)),
             (PresenceEdge::Goes, query(&condition.vanishes)),
         ];
         // The index covers whole pages. It does not know the words of a selected part.
-        if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
+        if condition.selector.is_some() || conditions.iter().all(|(_, query)| query.is_none()) {
             return Ok(None);
         }
         if texts.n_analyses()? != self.store.count_all_analyses()? {
             return Ok(None);
         }
         let mut observed: Option<HashSet<(PageId, Timestamp)>> = None;
-        for (turn, query) in asked {
+        for (turn, query) in conditions {
             let Some(query) = query else { continue };
-            let span = (question.since, question.until);
+            let span = (change_query.since, change_query.until);
             let Some(named) = texts.turns(&query, turn, span, MAX_TURNS)? else { return Ok(None) };
             let both = |known: HashSet<_>| named.iter().copied().filter(|key| known.contains(key)).collect();
             observed = Some(observed.map_or_else(|| named.iter().copied().collect(), both));
@@ -195,7 +195,7 @@ impl<'s> ChangeFinder<'s> {
             let importance = |row: ChangeRow| row.status.reported_importance().get();
             keys.extend(row.map(|row| ChangeKey { time, page, importance: importance(row) }));
         }
-        question.order.arrange(&mut keys, after);
+        change_query.order.arrange(&mut keys, after);
         Ok(Some(keys))
     }
 }
@@ -204,13 +204,13 @@ impl<'s> ChangeFinder<'s> {
 pub fn each_match(
     archive: &Archive,
     store: &Store,
-    question: &ChangeQuery,
+    change_query: &ChangeQuery,
     mut each: impl FnMut(ChangeRow),
 ) -> anyhow::Result<()> {
     let filters = AdFilters::built_in();
     let mut matcher = ChangeMatcher::new(archive, store, &filters);
-    store.each_change(&change_filter(question), |row| {
-        if matcher.holds(&mut CandidateChange::new(&row), &question.condition)? {
+    store.each_change(&change_filter(change_query), |row| {
+        if matcher.holds(&mut CandidateChange::new(&row), &change_query.condition)? {
             each(row);
         }
         Ok(())
@@ -233,12 +233,12 @@ impl BatchBuilder {
 }
 
 /// The part of a query that the store itself can filter by.
-fn change_filter(question: &ChangeQuery) -> ChangeFilter<'_> {
-    let (host, url) = match &question.condition.place {
+fn change_filter(change_query: &ChangeQuery) -> ChangeFilter<'_> {
+    let (host, url) = match &change_query.condition.place {
         PageFilter::Anywhere => (None, None),
         PageFilter::Site(host) => (Some(host.as_str()), None),
         PageFilter::Page(url) => (None, Some(url.as_str())),
     };
-    let (since, until) = (question.since, question.until);
-    ChangeFilter { host, url, since, until, min_importance: question.condition.min_importance }
+    let (since, until) = (change_query.since, change_query.until);
+    ChangeFilter { host, url, since, until, min_importance: change_query.condition.min_importance }
 }

@@ -132,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_written_as_it_is_read() {
+    fn a_query_is_written_as_it_is_read() {
         let all = "site=a.example&since=1970-01-02T00%3A00%3A00Z&until=1970-01-03T00%3A00%3A00Z&least=0.25&kind=edited,new\
                    &appears=%22limit%20value%22&vanishes=%2Fa%7Cb%2F&op=insert&element=headline&block=nav&text=ferry&selector=%23price\
                    &noise=1&order=importance";
-        let question = read(all).unwrap();
-        let again = question.query();
+        let query = read(all).unwrap();
+        let again = query.query();
         assert_eq!(again, read(&again).unwrap().query());
         assert!(again.contains("element=item") && again.contains("kind=edited%2Cnew"), "{again}");
-        assert_eq!(question.parameters().len(), 14);
+        assert_eq!(query.parameters().len(), 14);
         assert_eq!(read("").unwrap().query(), "");
         assert_eq!(read("since=1d").unwrap().since, Some(Timestamp::from_secs(1_000_000 - 86_400)));
     }

@@ -33,7 +33,7 @@ const MAX_LISTED: usize = 200;
 pub struct ArticleVersion {
     /// The first capture that showed it.
     pub since: Timestamp,
-    pub object: Article,
+    pub article: Article,
 }
 
 /// An article with its history.
@@ -159,10 +159,11 @@ impl ArchivedArticle {
                 continue;
             };
             let Some(html) = page else { continue };
-            let object = extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
-            let is_new = versions.last().is_none_or(|last| !same_version(&last.object, &object));
-            if is_new && !(object.text.is_empty() && object.title.is_empty()) {
-                versions.push(ArticleVersion { since: row.first_time, object });
+            let article =
+                extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
+            let is_new = versions.last().is_none_or(|last| !same_version(&last.article, &article));
+            if is_new && !(article.text.is_empty() && article.title.is_empty()) {
+                versions.push(ArticleVersion { since: row.first_time, article });
             }
         }
         Ok(ArchivedArticle { url: url.to_owned(), announced, versions, n_unread })
@@ -172,7 +173,7 @@ impl ArchivedArticle {
     /// versions are given by their edits.
     pub fn to_json(&self, is_whole: bool) -> Option<Value> {
         let latest = self.versions.last()?;
-        let mut line = article_json(&latest.object);
+        let mut line = article_json(&latest.article);
         line["page"] = json!(self.url);
         line["capture"] = json!(latest.since.to_rfc3339());
         if let Some(announced) = &self.announced {
@@ -183,12 +184,12 @@ impl ArchivedArticle {
         let mut before: Option<&ArticleVersion> = None;
         let mut versions = Vec::new();
         for (place, version) in self.versions.iter().enumerate() {
-            let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
-            let mut entry = json!({ "since": version.since.to_rfc3339(), "title": version.object.title });
+            let edits = before.map(|before| edits(&before.article, &version.article)).unwrap_or_default();
+            let mut entry = json!({ "since": version.since.to_rfc3339(), "title": version.article.title });
             entry["edits"] = edits.iter().map(edit_json).collect();
             if is_whole && place + 1 < self.versions.len() {
-                entry["lead"] = json!(version.object.lead);
-                entry["text"] = json!(version.object.text);
+                entry["lead"] = json!(version.article.lead);
+                entry["text"] = json!(version.article.text);
             }
             versions.push(entry);
             before = Some(version);
@@ -200,34 +201,34 @@ impl ArchivedArticle {
     /// Writes headline, author, time and text of the latest version as Markdown. With `is_whole` also images and
     /// earlier versions.
     pub fn write_markdown(&self, out: &mut dyn Write, is_whole: bool) -> io::Result<()> {
-        let Some((ArticleVersion { since, object }, earlier)) = self.versions.split_last() else {
+        let Some((ArticleVersion { since, article }, earlier)) = self.versions.split_last() else {
             return Ok(());
         };
-        writeln!(out, "# {}\n", one_line(&object.title))?;
-        let time = object.time.or_else(|| self.announced.as_ref().and_then(|item| item.published));
-        let byline = [object.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
+        writeln!(out, "# {}\n", one_line(&article.title))?;
+        let time = article.time.or_else(|| self.announced.as_ref().and_then(|item| item.published));
+        let byline = [article.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
         let byline: Vec<String> = byline.into_iter().filter(|part| !part.is_empty()).collect();
         if !byline.is_empty() {
             writeln!(out, "*{}*\n", one_line(&byline.join(", ")))?;
         }
         writeln!(out, "<{}>, captured {}\n", self.url, since.to_rfc3339())?;
-        write_texts(out, object)?;
+        write_texts(out, article)?;
         if !is_whole {
             return Ok(());
         }
-        for image in &object.images {
-            writeln!(out, "![{}](<{}>)\n", one_line(&image.description), image.address)?;
+        for image in &article.images {
+            writeln!(out, "![{}](<{}>)\n", one_line(&image.description), image.url)?;
         }
         for version in earlier.iter().rev() {
-            writeln!(out, "## From {}: {}\n", version.since.to_rfc3339(), one_line(&version.object.title))?;
-            write_texts(out, &version.object)?;
+            writeln!(out, "## From {}: {}\n", version.since.to_rfc3339(), one_line(&version.article.title))?;
+            write_texts(out, &version.article)?;
         }
         Ok(())
     }
 }
 
-fn write_texts(out: &mut dyn Write, object: &Article) -> io::Result<()> {
-    for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
+fn write_texts(out: &mut dyn Write, article: &Article) -> io::Result<()> {
+    for part in [&article.lead, &article.text].into_iter().filter(|part| !part.is_empty()) {
         for line in part.lines() {
             writeln!(out, "{}", plain_line(line))?;
         }
@@ -268,8 +269,8 @@ pub struct ArticleExportCounts {
 
 /// The announced pages that match a filter.
 pub fn announced(shared: &SharedSnapshot, filter: &CaptureFilter) -> anyhow::Result<Vec<AnnouncedPage>> {
-    let asked = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
-    let mut pages = shared.lock().store().announced_pages(&asked)?;
+    let of_site = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
+    let mut pages = shared.lock().store().announced_pages(&of_site)?;
     pages.retain(|page| filter.page.as_ref().is_none_or(|url| *url == page.url));
     Ok(pages)
 }
@@ -290,37 +291,37 @@ pub fn export(
     for page in pages {
         let (url, id) = (page.url.clone(), page.page);
         let period = (filter.since, filter.until);
-        let object = ArchivedArticle::load(shared, &url, id, Some(page), &mut templates, period)?;
-        report.n_unread += object.n_unread;
+        let article = ArchivedArticle::load(shared, &url, id, Some(page), &mut templates, period)?;
+        report.n_unread += article.n_unread;
         progress();
-        let Some(line) = object.to_json(true) else { continue };
+        let Some(line) = article.to_json(true) else { continue };
         report.n_articles += 1;
-        report.n_versions += object.versions.len() as u64;
+        report.n_versions += article.versions.len() as u64;
         match format {
             ArticleFormat::JsonLines => {
                 serde_json::to_writer(&mut *out, &line)?;
                 writeln!(out)?;
             }
-            ArticleFormat::Markdown => object.write_markdown(out, true)?,
+            ArticleFormat::Markdown => article.write_markdown(out, true)?,
         }
     }
     Ok(report)
 }
 
 /// An article as JSON.
-pub fn article_json(object: &Article) -> Value {
+pub fn article_json(article: &Article) -> Value {
     json!({
-        "title": object.title,
-        "lead": object.lead,
-        "time": object.time.map(|time| time.to_rfc3339()),
-        "author": object.author,
-        "categories": object.categories,
-        "text": object.text,
-        "links": object.links,
-        "images": object.images,
-        "wrapper": object.wrapper,
-        "comments": object.comments,
-        "comments_address": object.comments_address,
+        "title": article.title,
+        "lead": article.lead,
+        "time": article.time.map(|time| time.to_rfc3339()),
+        "author": article.author,
+        "categories": article.categories,
+        "text": article.text,
+        "links": article.links,
+        "images": article.images,
+        "wrapper": article.wrapper,
+        "comments": article.comments,
+        "comments_url": article.comments_url,
     })
 }
 
@@ -346,8 +347,8 @@ mod tests {
     use super::*;
 
     fn version(secs: i64, title: &str, text: &str) -> ArticleVersion {
-        let object = Article { title: title.into(), text: text.into(), ..Article::default() };
-        ArticleVersion { since: Timestamp::from_secs(secs), object }
+        let article = Article { title: title.into(), text: text.into(), ..Article::default() };
+        ArticleVersion { since: Timestamp::from_secs(secs), article }
     }
 
     fn edited() -> ArchivedArticle {

@@ -9,7 +9,7 @@ use perennial_core::feed::opml::{self, FeedSubscription};
 use url::Url;
 
 use perennial_archive::settings::Seed;
-use perennial_archive::settings::site::{parse_address, parse_tag};
+use perennial_archive::settings::site::{parse_tag, parse_url};
 
 /// Longest list.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -59,19 +59,19 @@ pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Sub
 fn url_lines(bytes: &[u8]) -> Vec<FeedSubscription> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
-    let addresses = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    addresses.map(|line| FeedSubscription { page: line.to_owned(), ..FeedSubscription::default() }).collect()
+    let urls = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    urls.map(|line| FeedSubscription { page: line.to_owned(), ..FeedSubscription::default() }).collect()
 }
 
 /// A site is its channel page with the feed. If the list gives the feed alone, the site starts there.
 fn subscription_seed(entry: &FeedSubscription, like: &dyn Fn(&Url) -> Seed) -> Result<Seed, String> {
     let feed = match entry.feed.is_empty() {
         true => None,
-        false => Some(parse_address(&entry.feed)?),
+        false => Some(parse_url(&entry.feed)?),
     };
-    let page = parse_address(&entry.page).ok();
+    let page = parse_url(&entry.page).ok();
     let Some(url) = page.or_else(|| feed.clone()) else {
-        return Err(parse_address(&entry.page).err().unwrap_or_default());
+        return Err(parse_url(&entry.page).err().unwrap_or_default());
     };
     let mut seed = like(&url);
     let usual = seed.depth;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_addresses() {
+    fn lines_are_urls() {
         let listed = read("# mine\nhttps://a.example/\n\nb.example\nmailto:x@y\nhttps://a.example/\n");
         let urls: Vec<&str> = listed.seeds.iter().map(|seed| seed.scope.seed.as_str()).collect();
         assert_eq!(urls, ["https://a.example/", "https://b.example/"]);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_line_has_what_happened_and_who_looked() {
+    fn a_time_line_has_changes_and_visits() {
         let svg = time_line([0.25], [Dot { at: 0.5, size: 1.0, colour: "red" }]);
         assert!(
             svg.contains("M250.0 22v7") && svg.contains("cx=\"500.0\"") && svg.contains("r=\"8.5\""),

@@ -17,7 +17,7 @@ pub struct PageHistory {
     /// Last observation that found the page.
     pub last: Timestamp,
     /// Each observation after the first, compared with its predecessor.
-    pub looks: Vec<ObservedChange>,
+    pub observations: Vec<ObservedChange>,
     /// Number of observations without an analysed change.
     pub n_unknown: usize,
 }
@@ -51,7 +51,7 @@ impl PageHistory {
             url: String::new(),
             first: observation.time,
             last: observation.time,
-            looks: Vec::new(),
+            observations: Vec::new(),
             n_unknown: 0,
         }
     }
@@ -59,7 +59,7 @@ impl PageHistory {
     fn add(&mut self, observation: &Observation) {
         self.n_unknown += usize::from(matches!(observation.status, ChangeStatus::Unknown(_)));
         let importance = observation.status.observed_importance();
-        self.looks.push(ObservedChange { from: self.last, to: observation.time, importance });
+        self.observations.push(ObservedChange { from: self.last, to: observation.time, importance });
         self.last = observation.time;
     }
 }

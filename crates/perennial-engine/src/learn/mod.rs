@@ -53,11 +53,11 @@ pub fn scheduler(
     store: &Store,
     followed: &FollowedSites,
     config: ScheduleConfig,
-    chance: u64,
+    seed: u64,
     now: Timestamp,
 ) -> anyhow::Result<Scheduler> {
     let since = store.first_capture()?.map_or(now, |first| first.min(now));
-    let mut scheduler = Scheduler::new(config, chance, since);
+    let mut scheduler = Scheduler::new(config, seed, since);
     let (weights, failed) = add_pages(store, followed, &mut scheduler)?;
     relearn(store, &mut scheduler, &failed, now)?;
     update_weights(store, &weights, &mut scheduler)?;
@@ -139,7 +139,7 @@ fn relearn(
 }
 
 /// Most item times per feed.
-const MAX_TOLD: usize = 2_000;
+const MAX_ITEMS_READ: usize = 2_000;
 
 /// When channel pages changed, as their feeds say, in chronological order.
 fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timestamp, PageId)>> {
@@ -147,7 +147,7 @@ fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timesta
     for feed in store.feeds_to_poll()? {
         let Some(channel) = feed.channel else { continue };
         let Some(page) = store.page(&channel)? else { continue };
-        let times = store.item_times(feed.page, MAX_TOLD)?;
+        let times = store.item_times(feed.page, MAX_ITEMS_READ)?;
         changes.extend(times.into_iter().filter(|time| *time <= now).map(|time| (time, page.id)));
     }
     changes.sort_unstable();

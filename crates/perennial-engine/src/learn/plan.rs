@@ -90,13 +90,13 @@ impl PlannedBudget {
 
 /// The archive's mean rate so far, at least one visit per hour.
 fn observations_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
-    let (mut n_looks, mut first) = (0u64, at);
+    let (mut n_observations, mut first) = (0u64, at);
     store.observations(ObservationSelection::Pages, ObservationOrder::ByPage, at, |observation| {
-        n_looks += 1;
+        n_observations += 1;
         first = first.min(observation.time);
         Ok(())
     })?;
-    Ok((n_looks as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
+    Ok((n_observations as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
 }
 
 /// The next visit of each page, soonest first, followed by pages whose visits are beyond the horizon.

@@ -127,7 +127,7 @@ mod tests {
     use perennial_core::page::importance::Importance;
 
     #[test]
-    fn a_look_changes_the_version_by_what_was_there() {
+    fn a_observation_changes_the_version_by_what_was_there() {
         let changed = ChangeStatus::Changed(Importance::new(0.25));
         assert_eq!(page_transition(ChangeStatus::New, false), Some(PageTransition::Inserted));
         assert_eq!(page_transition(changed, true), Some(PageTransition::Updated(0.25)));
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn several_looks_of_a_pass_are_one_change() {
+    fn several_observations_of_a_pass_are_one_change() {
         let mut history = SiteHistory::new("s");
         let pages: Vec<u32> = ["a", "b", "c"].iter().map(|path| history.add_page(path)).collect();
         history.begin_version("1");
         close(&mut history, &mut pages.iter().map(|&page| (page, PageTransition::Inserted)).collect());
         history.begin_version("2");
-        let mut looks = vec![
+        let mut observations = vec![
             (pages[0], PageTransition::Updated(0.1)),
             (pages[1], PageTransition::Deleted),
             (pages[0], PageTransition::Updated(0.4)),
@@ -152,7 +152,7 @@ mod tests {
             (pages[2], PageTransition::Updated(0.2)),
             (pages[2], PageTransition::Deleted),
         ];
-        close(&mut history, &mut looks);
+        close(&mut history, &mut observations);
         let found: Vec<(u32, PageTransition)> =
             history.versions[1].changes.iter().map(|c| (c.page, c.change)).collect();
         let expected = [
@@ -160,6 +160,6 @@ mod tests {
             (1, PageTransition::Updated(1.0)),
             (2, PageTransition::Deleted),
         ];
-        assert_eq!((found.as_slice(), history.n_aside), (expected.as_slice(), 0));
+        assert_eq!((found.as_slice(), history.n_skipped), (expected.as_slice(), 0));
     }
 }

@@ -152,8 +152,8 @@ mod tests {
             &url("https://h.example/"),
             &notice("<!channel> & <https://evil|x>", "*b*"),
         );
-        let told = text["text"].as_str().unwrap();
-        assert!(told.starts_with("edited: &lt;!channel&gt; &amp; &lt;https://evil|x&gt;\n"), "{told}");
+        let message = text["text"].as_str().unwrap();
+        assert!(message.starts_with("edited: &lt;!channel&gt; &amp; &lt;https://evil|x&gt;\n"), "{message}");
         assert_eq!(text["blocks"][1]["text"]["type"], "plain_text");
     }
 

@@ -11,7 +11,7 @@ use perennial_core::url::PageId;
 use perennial_archive::store::{PresenceFilter, PresenceHit, Store, Texts};
 
 /// Most presence intervals per query. A query with more returns the latest ones.
-const MAX_STAYS: usize = 20_000;
+const MAX_PRESENCES: usize = 20_000;
 /// Characters of context around the matching words.
 const CONTEXT_CHARS: usize = 120;
 
@@ -36,13 +36,13 @@ pub struct SearchQuery<'a> {
 impl SearchQuery<'_> {
     /// Whether a page with these presence intervals matches. An edit that keeps the words does not end their
     /// presence, so intervals are joined first.
-    fn holds(&self, stays: &[PassagePresence]) -> bool {
-        let is_in_time = |stay: &PassagePresence| {
-            self.since.is_none_or(|since| stay.last >= since)
-                && self.until.is_none_or(|until| stay.first < until)
+    fn holds(&self, presences: &[PassagePresence]) -> bool {
+        let is_in_time = |presence: &PassagePresence| {
+            self.since.is_none_or(|since| presence.last >= since)
+                && self.until.is_none_or(|until| presence.first < until)
         };
-        let is_gone = stays.last().is_some_and(|stay| stay.gone.is_some());
-        stays.iter().any(is_in_time) && (!self.is_vanished || is_gone)
+        let is_gone = presences.last().is_some_and(|presence| presence.gone.is_some());
+        presences.iter().any(is_in_time) && (!self.is_vanished || is_gone)
     }
 }
 
@@ -54,7 +54,7 @@ pub struct SearchHit {
     /// Its latest title.
     pub title: Option<String>,
     /// When the words were present, in chronological order.
-    pub stays: Vec<PassagePresence>,
+    pub presences: Vec<PassagePresence>,
     /// The latest passage with the words.
     pub excerpt: Excerpt,
 }
@@ -85,39 +85,41 @@ pub fn find_pages(
     store: &Store,
     texts: &Texts,
     query: &TextQuery,
-    question: &SearchQuery<'_>,
+    search: &SearchQuery<'_>,
 ) -> anyhow::Result<SearchHits> {
-    let pages = match (question.url, question.host) {
+    let pages = match (search.url, search.host) {
         (Some(url), _) => Some(store.page(url)?.map(|page| page.id).into_iter().collect::<Vec<_>>()),
         (None, Some(host)) => Some(store.host_pages(host)?),
         (None, None) => None,
     };
-    let filter = PresenceFilter { pages: pages.as_deref(), is_important: question.is_important };
-    let (found, is_partial) = texts.find(query, &filter, MAX_STAYS)?;
+    let filter = PresenceFilter { pages: pages.as_deref(), is_important: search.is_important };
+    let (found, is_partial) = texts.find(query, &filter, MAX_PRESENCES)?;
     let mut by_page: HashMap<PageId, Vec<PresenceHit>> = HashMap::new();
-    for stay in found {
-        by_page.entry(stay.page).or_default().push(stay);
+    for presence in found {
+        by_page.entry(presence.page).or_default().push(presence);
     }
     let mut matches: Vec<(PageId, Vec<PassagePresence>, PresenceHit)> = by_page
         .into_iter()
         .filter_map(|(page, found)| {
-            let stays = join(found.iter().map(|found| found.stay).collect());
-            let latest = found.into_iter().max_by_key(|found| (found.stay.first, found.stay.last))?;
-            Some((page, stays, latest))
+            let presences = join(found.iter().map(|found| found.presence).collect());
+            let latest = found.into_iter().max_by_key(|found| (found.presence.first, found.presence.last))?;
+            Some((page, presences, latest))
         })
-        .filter(|(_, stays, _)| question.holds(stays))
+        .filter(|(_, presences, _)| search.holds(presences))
         .collect();
-    matches.sort_by_key(|(page, stays, _)| (std::cmp::Reverse(stays.last().map(|stay| stay.first)), *page));
+    matches.sort_by_key(|(page, presences, _)| {
+        (std::cmp::Reverse(presences.last().map(|presence| presence.first)), *page)
+    });
     let n_pages = matches.len();
-    matches.truncate(question.limit);
+    matches.truncate(search.limit);
     let mut hits = Vec::with_capacity(matches.len());
-    for (page, stays, latest) in matches {
+    for (page, presences, latest) in matches {
         let excerpt = excerpt(query, &latest);
         hits.push(SearchHit {
             page,
             url: store.page_url(page)?,
             title: store.page_title(page)?,
-            stays,
+            presences,
             excerpt,
         });
     }

@@ -60,14 +60,14 @@ pub struct NewTerms {
 
 /// Finds new terms. It reads the passages of the span, and for a bounded number of terms a bounded number of earlier
 /// passages.
-pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuery<'_>) -> anyhow::Result<NewTerms> {
-    let pages = question.host.map(|host| store.host_pages(host)).transpose()?;
+pub fn new_terms(store: &Store, texts: &Texts, query: &TermsQuery<'_>) -> anyhow::Result<NewTerms> {
+    let pages = query.host.map(|host| store.host_pages(host)).transpose()?;
     let mut counts = TermCounts::default();
-    let since = question.since;
+    let since = query.since;
     // A site without earlier captures has no past to compare with.
     let mut sites = KnownSites { store, since, known: Default::default() };
     let is_partial = texts.each_new_passage(
-        (since, question.until),
+        (since, query.until),
         pages.as_deref(),
         MAX_PASSAGES,
         &mut |page| sites.were_known(page),
@@ -91,7 +91,7 @@ pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuery<'_>) -> any
     }
     terms.sort_by(|a, b| b.surprise.total_cmp(&a.surprise).then_with(|| a.shown.cmp(&b.shown)));
     without_parts(&mut terms);
-    terms.truncate(question.limit);
+    terms.truncate(query.limit);
     Ok(NewTerms { terms, n_passages, n_before, is_partial })
 }
 

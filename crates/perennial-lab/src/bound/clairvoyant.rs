@@ -8,7 +8,7 @@
 use perennial_core::schedule::Goal;
 use rayon::prelude::*;
 
-use super::{BoundSpec, importance_values, least_bound, uniform_price};
+use super::{BoundSpec, importance_values, least_bound, uniform_shadow_price};
 use crate::world::World;
 
 /// How often prices are adjusted.
@@ -60,19 +60,20 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: 
     }
     let supply = spec.capacities();
     let total: f64 = supply.iter().sum();
-    let demand = |prices: &[f64]| total_demand(&pages, prices);
-    let (price, best) = uniform_price(total, highest, |price| {
-        let (gain, wanted) = demand(&vec![price; n_slots]);
+    let demand = |shadow_prices: &[f64]| total_demand(&pages, shadow_prices);
+    let (shadow_price, best) = uniform_shadow_price(total, highest, |shadow_price| {
+        let (gain, wanted) = demand(&vec![shadow_price; n_slots]);
         (gain, wanted.iter().sum())
     });
     let bound = match constraint {
         VisitConstraint::VaryingBudget => best,
-        _ => best.min(least_bound(&supply, vec![price.max(1e-6 * highest); n_slots], n_rounds, demand).1),
+        _ => best
+            .min(least_bound(&supply, vec![shadow_price.max(1e-6 * highest); n_slots], n_rounds, demand).1),
     };
     bound.clamp(0.0, 1.0)
 }
 
-fn total_demand(pages: &[Vec<SlotChanges>], prices: &[f64]) -> (f64, Vec<f64>) {
+fn total_demand(pages: &[Vec<SlotChanges>], shadow_prices: &[f64]) -> (f64, Vec<f64>) {
     let add = |(sum, mut wanted): (f64, Vec<f64>), (gain, more): (f64, Vec<f64>)| {
         wanted.iter_mut().zip(more).for_each(|(wanted, more)| *wanted += more);
         (sum + gain, wanted)
@@ -81,13 +82,14 @@ fn total_demand(pages: &[Vec<SlotChanges>], prices: &[f64]) -> (f64, Vec<f64>) {
     let parts: Vec<(f64, Vec<f64>)> = pages
         .par_chunks(64)
         .map(|chunk| {
-            let mut wanted = vec![0.0; prices.len()];
+            let mut wanted = vec![0.0; shadow_prices.len()];
             let mut decisions = Vec::new();
-            let gain = chunk.iter().map(|page| best_plan(page, prices, &mut decisions, &mut wanted)).sum();
+            let gain =
+                chunk.iter().map(|page| best_plan(page, shadow_prices, &mut decisions, &mut wanted)).sum();
             (gain, wanted)
         })
         .collect();
-    parts.into_iter().fold((0.0, vec![0.0; prices.len()]), add)
+    parts.into_iter().fold((0.0, vec![0.0; shadow_prices.len()]), add)
 }
 
 fn slot_changes(world: &World, spec: &BoundSpec, place: usize, value: f64) -> Vec<SlotChanges> {
@@ -135,7 +137,7 @@ struct PlanDecision {
 /// The dynamic program of one page at given prices. It adds the page's visits to `wanted` and returns its net gain.
 fn best_plan(
     page: &[SlotChanges],
-    prices: &[f64],
+    shadow_prices: &[f64],
     decisions: &mut Vec<PlanDecision>,
     wanted: &mut [f64],
 ) -> f64 {
@@ -143,10 +145,10 @@ fn best_plan(
     let mut best = BestGains { caught: 0.0, open: f64::NEG_INFINITY };
     let mut carried = 0.0;
     for (place, slot) in page.iter().enumerate() {
-        best = pass_changed_slot(slot, best, carried, prices[slot.slot], decisions);
+        best = pass_changed_slot(slot, best, carried, shadow_prices[slot.slot], decisions);
         carried = slot.last;
-        let until = page.get(place + 1).map_or(prices.len(), |next| next.slot);
-        best = pass_unchanged_slots(slot.slot + 1..until, best, carried, prices, decisions);
+        let until = page.get(place + 1).map_or(shadow_prices.len(), |next| next.slot);
+        best = pass_unchanged_slots(slot.slot + 1..until, best, carried, shadow_prices, decisions);
     }
     let mut from_open = best.open > best.caught;
     for decision in decisions.iter().rev() {
@@ -165,16 +167,18 @@ fn pass_changed_slot(
     slot: &SlotChanges,
     best: BestGains,
     carried: f64,
-    price: f64,
+    shadow_price: f64,
     decisions: &mut Vec<PlanDecision>,
 ) -> BestGains {
     let from_open = best.open > best.caught;
     let either = best.open.max(best.caught);
     let at = slot.slot;
-    let visit_late = (either + slot.last - price, PlanStep { slot: at, visits: true, from_open });
+    let visit_late = (either + slot.last - shadow_price, PlanStep { slot: at, visits: true, from_open });
     let idle = (either, PlanStep { slot: at, visits: false, from_open });
-    let visit_between = (either + slot.best_early - price, PlanStep { slot: at, visits: true, from_open });
-    let visit_before = (best.open + carried - price, PlanStep { slot: at, visits: true, from_open: true });
+    let visit_between =
+        (either + slot.best_early - shadow_price, PlanStep { slot: at, visits: true, from_open });
+    let visit_before =
+        (best.open + carried - shadow_price, PlanStep { slot: at, visits: true, from_open: true });
     let to_open =
         [idle, visit_between, visit_before].into_iter().fold(idle, |a, b| if b.0 > a.0 { b } else { a });
     decisions.push(PlanDecision { to_caught: visit_late.1, to_open: to_open.1 });
@@ -186,19 +190,21 @@ fn pass_unchanged_slots(
     slots: std::ops::Range<usize>,
     best: BestGains,
     carried: f64,
-    prices: &[f64],
+    shadow_prices: &[f64],
     decisions: &mut Vec<PlanDecision>,
 ) -> BestGains {
-    let Some(cheapest) = slots.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { return best };
-    let catch = best.open + carried - prices[cheapest];
-    let stay = PlanStep { slot: cheapest, visits: false, from_open: false };
+    let Some(cheapest) = slots.min_by(|a, b| shadow_prices[*a].total_cmp(&shadow_prices[*b])) else {
+        return best;
+    };
+    let catch = best.open + carried - shadow_prices[cheapest];
+    let no_visit = PlanStep { slot: cheapest, visits: false, from_open: false };
     let to_open = PlanStep { slot: cheapest, visits: false, from_open: true };
     if catch > best.caught {
         let to_caught = PlanStep { slot: cheapest, visits: true, from_open: true };
         decisions.push(PlanDecision { to_caught, to_open });
         return BestGains { caught: catch, open: best.open };
     }
-    decisions.push(PlanDecision { to_caught: stay, to_open });
+    decisions.push(PlanDecision { to_caught: no_visit, to_open });
     best
 }
 
@@ -229,24 +235,28 @@ fn unlimited_bound(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
     let supply = spec.capacities();
     let total: f64 = supply.iter().sum();
     let highest = lives.iter().map(|life| life.worth).fold(0.0, f64::max);
-    let (price, best) = uniform_price(total, highest, |price| {
-        let wanted = lives.iter().filter(|life| life.worth > price);
-        let gain: f64 = wanted.clone().map(|life| life.worth - price).sum();
+    let (shadow_price, best) = uniform_shadow_price(total, highest, |shadow_price| {
+        let wanted = lives.iter().filter(|life| life.worth > shadow_price);
+        let gain: f64 = wanted.clone().map(|life| life.worth - shadow_price).sum();
         (gain, wanted.count() as f64)
     });
-    let bound = least_bound(&supply, vec![price.max(1e-6 * highest); n_slots], ROUNDS, |prices| {
-        let mut wanted = vec![0.0; prices.len()];
-        let mut gain = 0.0;
-        for life in &lives {
-            let slots = life.first_slot..=life.last_slot.min(life.first_slot + 200);
-            let Some(cheapest) = slots.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { continue };
-            if life.worth > prices[cheapest] {
-                gain += life.worth - prices[cheapest];
-                wanted[cheapest] += 1.0;
+    let bound =
+        least_bound(&supply, vec![shadow_price.max(1e-6 * highest); n_slots], ROUNDS, |shadow_prices| {
+            let mut wanted = vec![0.0; shadow_prices.len()];
+            let mut gain = 0.0;
+            for life in &lives {
+                let slots = life.first_slot..=life.last_slot.min(life.first_slot + 200);
+                let Some(cheapest) = slots.min_by(|a, b| shadow_prices[*a].total_cmp(&shadow_prices[*b]))
+                else {
+                    continue;
+                };
+                if life.worth > shadow_prices[cheapest] {
+                    gain += life.worth - shadow_prices[cheapest];
+                    wanted[cheapest] += 1.0;
+                }
             }
-        }
-        (gain, wanted)
-    });
+            (gain, wanted)
+        });
     best.min(bound.1).clamp(0.0, 1.0)
 }
 
@@ -364,18 +374,18 @@ mod tests {
 
         #[test]
         fn one_page_alone_is_solved_exactly(
-            page in prop::collection::vec((0u8..10, 1u8..10), 0..6), price in 0u8..10,
+            page in prop::collection::vec((0u8..10, 1u8..10), 0..6), shadow_price in 0u8..10,
         ) {
             // Compares the dynamic program with all subsets of slots, at a price per visit.
             let (world, window) = world(&[page], 5);
             let slots = slot_changes(&world, &spec(window, 1.0), 0, 1.0);
-            let price = f64::from(price) / 10.0;
+            let shadow_price = f64::from(shadow_price) / 10.0;
             let mut wanted = vec![0.0; 5];
-            let gain = best_plan(&slots, &[price; 5], &mut Vec::new(), &mut wanted);
+            let gain = best_plan(&slots, &[shadow_price; 5], &mut Vec::new(), &mut wanted);
             let visits: f64 = wanted.iter().sum();
             let mut best = 0.0f64;
             for subset in 0u32..32 {
-                best = best.max(best_of_subset(&world, subset) - price * f64::from(subset.count_ones()));
+                best = best.max(best_of_subset(&world, subset) - shadow_price * f64::from(subset.count_ones()));
             }
             prop_assert!((gain - best).abs() < 1e-6, "{gain} {best} {visits}");
         }

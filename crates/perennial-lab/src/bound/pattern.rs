@@ -9,7 +9,7 @@ use perennial_core::schedule::{Goal, KnownPattern};
 use perennial_core::time::{Span, Timestamp};
 use rayon::prelude::*;
 
-use super::{BoundSpec, importance_values, least_bound, uniform_price};
+use super::{BoundSpec, importance_values, least_bound, uniform_shadow_price};
 use crate::world::{HOURS, World, WorldPage, hour_of_day, is_weekend};
 
 /// How often prices are adjusted: first by the demand of a sample of the pages, then of all pages. The bound holds for
@@ -35,24 +35,24 @@ pub fn pattern_known(world: &World, patterns: &[KnownPattern], spec: &BoundSpec)
     for slot in &slots {
         supply[slot.bucket] += spec.visits_per_hour * spec.slot.as_hours_f64();
     }
-    let prices = sample_prices(&pages, &slots, &supply);
-    let demand = |prices: &[f64]| total_demand(pages.iter(), &slots, prices);
-    least_bound(&supply, prices, ROUNDS, demand).1.clamp(0.0, 1.0)
+    let shadow_prices = sample_shadow_prices(&pages, &slots, &supply);
+    let demand = |shadow_prices: &[f64]| total_demand(pages.iter(), &slots, shadow_prices);
+    least_bound(&supply, shadow_prices, ROUNDS, demand).1.clamp(0.0, 1.0)
 }
 
 /// The prices at which a sample of the pages demands its share of the budget.
-fn sample_prices(pages: &[ExpectedPage], slots: &[BoundSlot], supply: &[f64]) -> Vec<f64> {
+fn sample_shadow_prices(pages: &[ExpectedPage], slots: &[BoundSlot], supply: &[f64]) -> Vec<f64> {
     let sample: Vec<&ExpectedPage> =
         pages.iter().step_by(if pages.len() < 40 * ONE_IN { 1 } else { ONE_IN }).collect();
     let share = sample.len() as f64 / pages.len().max(1) as f64;
     let supply: Vec<f64> = supply.iter().map(|n| n * share).collect();
-    let demand = |prices: &[f64]| total_demand(sample.iter().copied(), slots, prices);
+    let demand = |shadow_prices: &[f64]| total_demand(sample.iter().copied(), slots, shadow_prices);
     let highest = sample.iter().map(|page| page.value).fold(0.0, f64::max);
-    let (price, _) = uniform_price(supply.iter().sum(), highest, |price| {
-        let (gain, wanted) = demand(&[price; N_BUCKETS]);
+    let (shadow_price, _) = uniform_shadow_price(supply.iter().sum(), highest, |shadow_price| {
+        let (gain, wanted) = demand(&[shadow_price; N_BUCKETS]);
         (gain, wanted.iter().sum())
     });
-    least_bound(&supply, vec![price.max(1e-6 * highest); N_BUCKETS], SAMPLE_ROUNDS, demand).0
+    least_bound(&supply, vec![shadow_price.max(1e-6 * highest); N_BUCKETS], SAMPLE_ROUNDS, demand).0
 }
 
 /// The pattern of each page, for a scheduler with `n_periods` per day. It is the true pattern if there is one.
@@ -220,21 +220,22 @@ fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
 fn total_demand<'a>(
     pages: impl Iterator<Item = &'a ExpectedPage>,
     slots: &[BoundSlot],
-    prices: &[f64],
+    shadow_prices: &[f64],
 ) -> (f64, Vec<f64>) {
     // A page whose best version is worth less than the lowest price demands no visit.
-    let lowest = prices.iter().copied().fold(f64::INFINITY, f64::min);
+    let lowest = shadow_prices.iter().copied().fold(f64::INFINITY, f64::min);
     let buyers: Vec<&ExpectedPage> = pages.filter(|page| page.value * page.highest > lowest).collect();
     let parts: Vec<(f64, Vec<f64>)> = buyers
         .par_chunks(16)
         .map(|chunk| {
-            let mut wanted = vec![0.0; prices.len()];
+            let mut wanted = vec![0.0; shadow_prices.len()];
             let mut planner = EnvelopePlanner::default();
-            let gain = chunk.iter().map(|page| planner.best_plan(page, slots, prices, &mut wanted)).sum();
+            let gain =
+                chunk.iter().map(|page| planner.best_plan(page, slots, shadow_prices, &mut wanted)).sum();
             (gain, wanted)
         })
         .collect();
-    parts.into_iter().fold((0.0, vec![0.0; prices.len()]), |(sum, mut wanted), (gain, more)| {
+    parts.into_iter().fold((0.0, vec![0.0; shadow_prices.len()]), |(sum, mut wanted), (gain, more)| {
         wanted.iter_mut().zip(more).for_each(|(wanted, more)| *wanted += more);
         (sum + gain, wanted)
     })
@@ -279,7 +280,7 @@ impl EnvelopePlanner {
         &mut self,
         page: &ExpectedPage,
         slots: &[BoundSlot],
-        prices: &[f64],
+        shadow_prices: &[f64],
         wanted: &mut [f64],
     ) -> f64 {
         self.envelope.clear();
@@ -294,7 +295,7 @@ impl EnvelopePlanner {
             now.visit = place + 1;
             let from = self.predecessor(now.integral);
             let earned = now.unvisited - (from.integral - now.integral).exp() * from.unvisited;
-            now.net = from.net + page.value * earned - prices[slots[place].bucket];
+            now.net = from.net + page.value * earned - shadow_prices[slots[place].bucket];
             self.before.push(from.visit);
             if now.net > best.0 {
                 best = (now.net, now.visit);
@@ -341,7 +342,7 @@ mod tests {
     }
 
     /// Tries all predecessors of all slots.
-    fn quadratic_plan(page: &ExpectedPage, slots: &[BoundSlot], prices: &[f64]) -> f64 {
+    fn quadratic_plan(page: &ExpectedPage, slots: &[BoundSlot], shadow_prices: &[f64]) -> f64 {
         let n = page.slots.len();
         let mut net = vec![f64::NEG_INFINITY; n + 1];
         net[0] = 0.0;
@@ -351,7 +352,8 @@ mod tests {
                 let slot = &page.slots[to];
                 let decay = f64::from(slot.unchanged);
                 earned = earned * decay + f64::from(slot.importance) * (1.0 - decay);
-                net[to + 1] = net[to + 1].max(net[from] + page.value * earned - prices[slots[to].bucket]);
+                net[to + 1] =
+                    net[to + 1].max(net[from] + page.value * earned - shadow_prices[slots[to].bucket]);
             }
         }
         net.into_iter().fold(0.0, f64::max)
@@ -361,15 +363,15 @@ mod tests {
         #[test]
         fn the_envelope_finds_the_best_plan(
             list in prop::collection::vec((0.0f32..3.0, 0.0f32..1.0), 1..40),
-            prices in prop::collection::vec(0.0f64..1.0, 5),
+            shadow_prices in prop::collection::vec(0.0f64..1.0, 5),
             zeros in prop::collection::vec(any::<bool>(), 40),
         ) {
             let each = list.iter().zip(&zeros).map(|((n, mean), zero)| (if *zero { 0.0 } else { *n }, *mean));
             let page = ExpectedPage::new(1.0, each);
             let slots = slots(list.len());
             let mut wanted = vec![0.0; 5];
-            let fast = EnvelopePlanner::default().best_plan(&page, &slots, &prices, &mut wanted);
-            let slow = quadratic_plan(&page, &slots, &prices);
+            let fast = EnvelopePlanner::default().best_plan(&page, &slots, &shadow_prices, &mut wanted);
+            let slow = quadratic_plan(&page, &slots, &shadow_prices);
             prop_assert!((fast - slow).abs() < 1e-6 * (1.0 + slow), "{fast} {slow}");
         }
     }

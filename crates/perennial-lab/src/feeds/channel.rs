@@ -18,7 +18,7 @@ use url::Url;
 pub struct ChannelItem {
     pub title: String,
     /// The canonical URL of its page.
-    pub address: Option<String>,
+    pub url: Option<String>,
     /// The summary in the feed; empty if only the headline is known.
     pub summary: String,
     /// A note on how it is known.
@@ -67,7 +67,7 @@ impl ChannelPage<'_> {
     fn list(&self) -> Option<EntryList> {
         let links = self.known_links();
         let mut groups: BTreeMap<EntryShape<'_>, Vec<(u32, String)>> = BTreeMap::new();
-        for (link, address) in &links {
+        for (link, url) in &links {
             // Each element around a link may be the entry. The tree is bounded in depth.
             let around = std::iter::successors(Some(*link), |&node| self.dom.nodes[node as usize].parent);
             for node in around {
@@ -77,12 +77,12 @@ impl ChannelPage<'_> {
                 let group = groups.entry(shape).or_default();
                 // An entry often links to its page several times.
                 if group.last().is_none_or(|(last, _)| *last != node) {
-                    group.push((node, address.clone()));
+                    group.push((node, url.clone()));
                 }
             }
         }
         let n_distinct =
-            |group: &[(u32, String)]| group.iter().map(|(_, address)| address).collect::<HashSet<_>>().len();
+            |group: &[(u32, String)]| group.iter().map(|(_, url)| url).collect::<HashSet<_>>().len();
         let most = groups.values().map(|group| n_distinct(group)).max()?;
         // If several lists have equally many entries, the outermost has complete ones.
         let (best, _) = groups.iter().find(|(_, group)| n_distinct(group) == most)?;
@@ -111,10 +111,10 @@ impl ChannelPage<'_> {
         let base = base.as_ref().unwrap_or(self.url);
         let anchors = self.dom.nodes.iter().enumerate().filter(|(_, node)| node.tag() == "a");
         let resolved = anchors.filter_map(|(index, node)| {
-            let address = canonical::resolve(base, node.attribute("href")?)?;
-            Some((index as u32, String::from(address)))
+            let url = canonical::resolve(base, node.attribute("href")?)?;
+            Some((index as u32, String::from(url)))
         });
-        resolved.filter(|(_, address)| self.known.contains(address)).collect()
+        resolved.filter(|(_, url)| self.known.contains(url)).collect()
     }
 
     /// Writes a node and its descendants. The recursion is as deep as the tree, which is bounded.
@@ -163,8 +163,8 @@ impl ChannelPage<'_> {
         if !is_sheet {
             return false;
         }
-        let address = source.attribute("href").and_then(|href| canonical::resolve(self.url, href));
-        if let Some(style) = address.and_then(|address| (self.style)(address.as_str())) {
+        let url = source.attribute("href").and_then(|href| canonical::resolve(self.url, href));
+        if let Some(style) = url.and_then(|url| (self.style)(url.as_str())) {
             let style = &style[..style.floor_char_boundary(MAX_STYLE_BYTES)];
             // The stylesheet must not end the element.
             let _ = write!(out, "<style>{}</style>", style.replace("</", "<\\/"));
@@ -174,7 +174,7 @@ impl ChannelPage<'_> {
 
     fn write_items(&self, list: &EntryList, out: &mut String) {
         for item in self.items {
-            let own = item.address.as_ref().and_then(|address| list.by_address.get(address));
+            let own = item.url.as_ref().and_then(|url| list.by_url.get(url));
             match own {
                 Some(&entry) => self.write(entry, &EntryList::none(), out),
                 None => self.write_filled(list.first(), item, out),
@@ -200,7 +200,7 @@ impl ChannelPage<'_> {
             DomKind::Text(_) => {}
             DomKind::Element { .. } if !is_harmless(source) || is_picture(source.tag()) => {}
             DomKind::Element { .. } => {
-                write_start(source, Some(item.address.as_deref().unwrap_or_default()), out);
+                write_start(source, Some(item.url.as_deref().unwrap_or_default()), out);
                 self.dom.children(node).for_each(|child| self.write_copy(child, item, places, out));
                 write_end(source, out);
             }
@@ -213,7 +213,7 @@ struct EntryList {
     entries: HashSet<u32>,
     /// The entry in whose place the new list is written.
     first: u32,
-    by_address: HashMap<String, u32>,
+    by_url: HashMap<String, u32>,
 }
 
 impl EntryList {
@@ -228,16 +228,16 @@ impl EntryList {
         };
         let entries =
             dom.children(parent).filter(is_alike).chain(found.iter().map(|(node, _)| *node)).collect();
-        let mut by_address = HashMap::new();
-        for (node, address) in found {
-            by_address.entry(address).or_insert(node);
+        let mut by_url = HashMap::new();
+        for (node, url) in found {
+            by_url.entry(url).or_insert(node);
         }
-        EntryList { entries, first, by_address }
+        EntryList { entries, first, by_url }
     }
 
     /// A list without entries, so that nothing is replaced.
     fn none() -> EntryList {
-        EntryList { entries: HashSet::new(), first: u32::MAX, by_address: HashMap::new() }
+        EntryList { entries: HashSet::new(), first: u32::MAX, by_url: HashMap::new() }
     }
 
     fn first(&self) -> u32 {
@@ -374,7 +374,7 @@ mod tests {
     fn items(names: &[&str]) -> Vec<ChannelItem> {
         let item = |name: &&str| ChannelItem {
             title: format!("Title of <{name}>"),
-            address: Some(format!("http://a.example/{name}")),
+            url: Some(format!("http://a.example/{name}")),
             summary: if *name == "3" { String::new() } else { format!("About {name} & more") },
             note: format!("note {name}"),
         };
@@ -389,9 +389,7 @@ mod tests {
             known: &known,
             items: &items(listed),
             notice: "Inferred, not captured.",
-            style: &|address| {
-                (address == "http://a.example/s.css").then(|| "p { color: red } </style>".to_owned())
-            },
+            style: &|url| (url == "http://a.example/s.css").then(|| "p { color: red } </style>".to_owned()),
         };
         page.to_html()
     }

@@ -124,8 +124,8 @@ pub fn fill_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> any
         nearest.to_rfc3339()
     );
     let items: Vec<ChannelItem> = inferred.items.iter().map(InferredItem::to_channel_item).collect();
-    let style = |address: &str| {
-        let captured = page.subresource(address)?;
+    let style = |url: &str| {
+        let captured = page.subresource(url)?;
         Some(decode_text(&captured.body, Some(&captured.content_type)).into_owned())
     };
     let dom = Dom::parse(&page.html);
@@ -138,7 +138,7 @@ impl InferredItem {
     fn to_channel_item(&self) -> ChannelItem {
         ChannelItem {
             title: self.item.title.clone(),
-            address: self.item.link.clone(),
+            url: self.item.link.clone(),
             summary: self.item.summary.clone(),
             note: self.note(),
         }

@@ -14,7 +14,7 @@ const MOST_COMPARED: usize = 64;
 /// Fewest changes of a compared directory.
 const FEWEST_CHANGES: u32 = 4;
 /// The chance level of an association, divided by the number of compared pairs.
-const CHANCE: f64 = 0.05;
+const SIGNIFICANCE: f64 = 0.05;
 
 /// How the changes of one directory predict those of a second one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,9 +35,9 @@ pub struct Association {
 
 impl Association {
     /// The factor for the tail after visits to a share of the head that found `n_seen` changes.
-    pub fn factor(&self, share_looked_at: f64, n_seen: f64) -> f64 {
+    pub fn factor(&self, share_fetched: f64, n_seen: f64) -> f64 {
         // Unusual numbers of changes keep both alternatives possible.
-        let [busy, calm] = self.head_changes.map(|changes| changes * share_looked_at + 0.05);
+        let [busy, calm] = self.head_changes.map(|changes| changes * share_fetched + 0.05);
         let log_odds = n_seen * (busy / calm).ln() - (busy - calm)
             + (self.head_rate / (1.0 - self.head_rate).max(1e-9)).max(1e-9).ln();
         let is_busy = 1.0 / (1.0 + (-log_odds).exp());
@@ -50,15 +50,15 @@ pub fn associations(known: &SiteKnowledge<'_>, directories: &PageDirectories) ->
     let mut found: Vec<Option<Association>> = vec![None; directories.len()];
     let compared = DirectoryChanges::new(known, directories);
     let n_pairs = compared.places.len() * compared.places.len().saturating_sub(1);
-    let mut surest = vec![CHANCE / n_pairs.max(1) as f64; directories.len()];
+    let mut surest = vec![SIGNIFICANCE / n_pairs.max(1) as f64; directories.len()];
     for tail in 0..compared.places.len() {
         let place = compared.places[tail];
         for head in (0..compared.places.len()).filter(|&head| head != tail) {
-            let Some((association, chance)) = compared.associate_pair(directories, head, tail) else {
+            let Some((association, p_value)) = compared.associate_pair(directories, head, tail) else {
                 continue;
             };
-            if chance < surest[place as usize] {
-                surest[place as usize] = chance;
+            if p_value < surest[place as usize] {
+                surest[place as usize] = p_value;
                 found[place as usize] = Some(association);
             }
         }
@@ -141,7 +141,7 @@ impl DirectoryChanges {
             is_negative: n_both * n < n_head * n_tail,
         };
         let [n, first, second, both] = [n, n_head, n_tail, n_both].map(|n| n as u32);
-        Some((association, CoOccurrence { n, first, second, both }.by_chance()))
+        Some((association, CoOccurrence { n, first, second, both }.p_value()))
     }
 }
 

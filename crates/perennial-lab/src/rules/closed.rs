@@ -42,7 +42,7 @@ struct SimulatedArchive<'a> {
     /// The observed changes of each transition in the window.
     seen: VecDeque<Vec<PageChange>>,
     fetched: VecDeque<Vec<u32>>,
-    last_look: Vec<u32>,
+    last_fetch: Vec<u32>,
     rebuilt: Vec<f64>,
 }
 
@@ -79,7 +79,7 @@ impl SimulatedArchive<'_> {
             history,
             is_known: is_there.clone(),
             is_stale: vec![false; is_there.len()],
-            last_look: vec![version as u32; is_there.len()],
+            last_fetch: vec![version as u32; is_there.len()],
             rebuilt: vec![0.0; is_there.len()],
             fetched: seen.iter().map(|_| present.clone()).collect(),
             is_there,
@@ -114,13 +114,13 @@ impl SimulatedArchive<'_> {
         let present: Vec<u32> =
             (0..self.is_known.len() as u32).filter(|&page| self.is_known[page as usize]).collect();
         let n = ((1.0 - config.skip) * present.len() as f64).round() as usize;
-        let looks = self.fetch_history(week);
+        let fetches = self.fetch_history(week);
         let known = SiteKnowledge {
             history: self.history,
             transitions: self.seen.iter().map(Vec::as_slice).collect(),
             present,
             bytes: &self.bytes,
-            looks: Some(&looks),
+            fetches: Some(&fetches),
         };
         let (is_there, is_stale) = (&self.is_there, &self.is_stale);
         let is_changed = |page: u32| !is_there[page as usize] || is_stale[page as usize];
@@ -152,7 +152,7 @@ impl SimulatedArchive<'_> {
                 (0..3).for_each(|d| weight[page as usize][d] += decayed[d]);
             }
         }
-        let unseen = self.last_look.iter().map(|&last| (week as u32).saturating_sub(last)).collect();
+        let unseen = self.last_fetch.iter().map(|&last| (week as u32).saturating_sub(last)).collect();
         FetchHistory { weight, unseen, rebuilt: self.rebuilt.clone() }
     }
 
@@ -174,7 +174,7 @@ impl SimulatedArchive<'_> {
         for &page in fetched {
             mark(page, &mut is_reached);
             let at = page as usize;
-            self.last_look[at] = week as u32;
+            self.last_fetch[at] = week as u32;
             let bytes = self.bytes[at];
             if !self.is_there[at] {
                 observed.push(PageChange { page, change: PageTransition::Deleted, bytes });
@@ -192,7 +192,7 @@ impl SimulatedArchive<'_> {
             let nearest = up.find(|directory| has_known[directory.0 as usize]).unwrap_or(DirectoryTree::ROOT);
             if is_reached[nearest.0 as usize] {
                 observed.push(PageChange { page, change: PageTransition::Inserted, bytes: 0 });
-                (self.is_known[at], self.is_stale[at], self.last_look[at]) = (true, false, week as u32);
+                (self.is_known[at], self.is_stale[at], self.last_fetch[at]) = (true, false, week as u32);
             }
         }
         observed

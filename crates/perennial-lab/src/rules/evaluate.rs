@@ -143,7 +143,7 @@ fn test_window<'a>(
     };
     let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();
     TestWindow {
-        known: SiteKnowledge { history, transitions: transitions.collect(), present, bytes, looks: None },
+        known: SiteKnowledge { history, transitions: transitions.collect(), present, bytes, fetches: None },
         changes,
     }
 }
@@ -337,7 +337,7 @@ fn held_back_windows<'a>(known: &SiteKnowledge<'a>) -> Vec<TestWindow<'a>> {
         }
         let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();
         let transitions = known.transitions[..at].to_vec();
-        let known_then = SiteKnowledge { transitions, present, looks: None, ..known.clone() };
+        let known_then = SiteKnowledge { transitions, present, fetches: None, ..known.clone() };
         windows.push(TestWindow { known: known_then, changes: known.transitions[at].to_vec() });
     }
     windows

@@ -21,12 +21,12 @@ pub struct SiteKnowledge<'a> {
     pub history: &'a SiteHistory,
     /// The observed changes of each transition, oldest first.
     pub transitions: Vec<&'a [PageChange]>,
-    /// The pages believed to exist, ascending.
+    /// The pages assumed to exist, ascending.
     pub present: Vec<u32>,
     /// Bytes by page number.
     pub bytes: &'a [u32],
     /// Which pages were visited in which transition, if not all of them always were.
-    pub looks: Option<&'a FetchHistory>,
+    pub fetches: Option<&'a FetchHistory>,
 }
 
 /// Visits of a crawl that skips pages. A page that was not fetched in a week is unknown, not unchanged.

@@ -179,7 +179,7 @@ mod tests {
     fn versions_are_read_and_contradictions_counted() {
         let history = parse_history("s", SMALL.as_bytes()).unwrap();
         assert_eq!(
-            (history.kind, version_sizes(&history), history.n_aside),
+            (history.kind, version_sizes(&history), history.n_skipped),
             (SiteKind::Source, vec![2, 1, 2], 1)
         );
         assert_eq!(history.versions[1].date, "2026-01-11");

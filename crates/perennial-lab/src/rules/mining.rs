@@ -37,7 +37,7 @@ pub struct SiteReport {
     /// The rules that save most.
     pub rules: Vec<RuleReport>,
     /// The most frequent patterns.
-    pub patterns: Vec<PatternReport>,
+    pub patterns: Vec<RulePatternReport>,
     /// Number of directories without a change.
     pub n_static_directories: usize,
     /// Number of pages in these directories.
@@ -80,7 +80,7 @@ pub struct RuleReport {
 
 /// Directories that change together.
 #[derive(Serialize)]
-pub struct PatternReport {
+pub struct RulePatternReport {
     /// The chain of directories.
     pub directories: Vec<String>,
     /// Share of versions in which all directories change.
@@ -147,12 +147,12 @@ impl MiningConfig {
         rules
     }
 
-    fn patterns(&self, delta: &DeltaTree, mined: &MinedRules) -> Vec<PatternReport> {
+    fn patterns(&self, delta: &DeltaTree, mined: &MinedRules) -> Vec<RulePatternReport> {
         let n = delta.n_transitions().max(1) as f64;
-        let mut patterns: Vec<PatternReport> = mined
+        let mut patterns: Vec<RulePatternReport> = mined
             .patterns
             .iter()
-            .map(|pattern| PatternReport {
+            .map(|pattern| RulePatternReport {
                 directories: pattern.chain.iter().map(|node| delta.tree().path(*node)).collect(),
                 frequency: f64::from(pattern.n_together) / n,
             })

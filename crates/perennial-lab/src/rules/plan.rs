@@ -30,7 +30,7 @@ pub fn choose_pages(
     known: &SiteKnowledge<'_>,
     ranking: PageRanking,
     n: usize,
-    look: impl FnMut(u32) -> bool,
+    fetch: impl FnMut(u32) -> bool,
 ) -> Vec<u32> {
     let evidence = SiteEvidence::new(known);
     let in_order = |keys: &[f64]| {
@@ -46,7 +46,7 @@ pub fn choose_pages(
             if ranking == PageRanking::Combined {
                 associated = associations(known, &evidence.directories);
             }
-            RankingRounds::new(known, &evidence, &scores, &associated).run(n, look)
+            RankingRounds::new(known, &evidence, &scores, &associated).run(n, fetch)
         }
     }
 }
@@ -104,7 +104,7 @@ impl<'a> RankingRounds<'a> {
         }
     }
 
-    fn run(mut self, n: usize, mut look: impl FnMut(u32) -> bool) -> Vec<u32> {
+    fn run(mut self, n: usize, mut fetch: impl FnMut(u32) -> bool) -> Vec<u32> {
         let mut taken = vec![false; self.known.present.len()];
         let mut keys = self.scores.with_insertions.clone();
         let mut chosen = Vec::with_capacity(n);
@@ -118,7 +118,7 @@ impl<'a> RankingRounds<'a> {
                 taken[at] = true;
                 let directory = self.evidence.directories.of_page[at] as usize;
                 self.expected[directory] += (self.scores.score[at] * self.scale).min(1.0);
-                self.found[directory] += f64::from(u8::from(look(self.known.present[at])));
+                self.found[directory] += f64::from(u8::from(fetch(self.known.present[at])));
                 chosen.push(self.known.present[at]);
             }
         }
@@ -178,22 +178,22 @@ pub fn unfetched_rebuilt_pages(
     let shares = own_shares(known, &evidence);
     let mut is_fetched = vec![false; known.history.nodes.len()];
     fetched.iter().for_each(|&page| is_fetched[page as usize] = true);
-    let (mut looked, mut changed) = (vec![0.0; directories.len()], vec![0.0; directories.len()]);
+    let (mut n_fetched, mut changed) = (vec![0.0; directories.len()], vec![0.0; directories.len()]);
     for (at, &page) in known.present.iter().enumerate() {
         // Pages of an earlier rebuild count too, although they may reveal nothing new. Without them a second rebuild is
         // noticed too late, which costs more than a few superfluous fetches.
         if is_fetched[page as usize] && shares[at] * evidence.n_expected < UNEXPECTED {
             let directory = directories.of_page[at] as usize;
-            looked[directory] += 1.0;
+            n_fetched[directory] += 1.0;
             changed[directory] += f64::from(u8::from(is_changed(page)));
         }
     }
-    directories.add_to_ancestors(&mut looked);
+    directories.add_to_ancestors(&mut n_fetched);
     directories.add_to_ancestors(&mut changed);
     let mut share = vec![0.0; directories.len()];
     for at in 0..directories.len() {
-        share[at] = if looked[at] >= FEWEST_SURPRISES {
-            changed[at] / looked[at]
+        share[at] = if n_fetched[at] >= FEWEST_SURPRISES {
+            changed[at] / n_fetched[at]
         } else {
             share[directories.parents[at] as usize]
         };

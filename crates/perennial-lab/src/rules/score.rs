@@ -29,7 +29,7 @@ pub fn plain_rates(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f6
     let k = 2.0;
     let prior = |d: usize| (sums[d] + k * site) / (evidence.n_own[d] + k);
     let rate = |at: usize| {
-        let weight = fetch_weights(known, at).map_or(evidence.plain_weight, |looks| looks[1]);
+        let weight = fetch_weights(known, at).map_or(evidence.plain_weight, |fetches| fetches[1]);
         (evidence.plain[at] + prior(of_page[at] as usize) / evidence.plain_weight.max(1e-9) * k)
             / (weight + k)
     };
@@ -37,7 +37,7 @@ pub fn plain_rates(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f6
 }
 
 fn fetch_weights(known: &SiteKnowledge<'_>, at: usize) -> Option<[f64; 3]> {
-    known.looks.map(|looks| looks.weight[known.present[at] as usize])
+    known.fetches.map(|fetches| fetches.weight[known.present[at] as usize])
 }
 
 /// The share of the next changes by the page's own past. Directory, parent directory and site are the prior.
@@ -56,8 +56,8 @@ pub fn own_shares(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64
         let parent = directories.parents[directory] as usize;
         let prior = blend(below[parent], evidence.n_below[parent], site);
         let prior = blend(own[directory], evidence.n_own[directory], prior);
-        let looked = fetch_weights(known, at).map_or(weight, |looks| looks[1]);
-        (evidence.share_with_birth[at] + PRIOR_OF_PAGE * prior) / (looked + PRIOR_OF_PAGE)
+        let fetched = fetch_weights(known, at).map_or(weight, |fetches| fetches[1]);
+        (evidence.share_with_birth[at] + PRIOR_OF_PAGE * prior) / (fetched + PRIOR_OF_PAGE)
     };
     (0..known.present.len()).map(share).collect()
 }
@@ -67,11 +67,11 @@ pub fn scores(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> PageScores 
     let (own, odds) = (own_shares(known, evidence), odds(known, evidence));
     let mut score: Vec<f64> =
         own.iter().zip(&odds).map(|(own, odds)| own.max(1e-12).powf(0.4) * (odds / n).powf(0.6)).collect();
-    if let Some(looks) = known.looks {
+    if let Some(fetches) = known.fetches {
         let a_change = score.iter().sum::<f64>() / evidence.n_expected.max(1.0);
         for (score, &page) in score.iter_mut().zip(&known.present) {
-            *score *= f64::from(looks.unseen[page as usize].max(1)).sqrt();
-            *score += a_change * looks.rebuilt[page as usize];
+            *score *= f64::from(fetches.unseen[page as usize].max(1)).sqrt();
+            *score += a_change * fetches.rebuilt[page as usize];
         }
     }
     let with_insertions = with_insertions(evidence, &score);
@@ -112,7 +112,7 @@ fn odds(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let ranks = youth_ranks(known, evidence);
     let level = |share: f64, weight: f64| (n as f64 * share / (weight + 0.5) + 0.02).ln();
     let odds_of = |at: usize| {
-        let looked = fetch_weights(known, at).unwrap_or(evidence.weight);
+        let fetched = fetch_weights(known, at).unwrap_or(evidence.weight);
         let share = evidence.shares[at];
         let directory = directories.of_page[at] as usize;
         let parent = directories.parents[directory] as usize;
@@ -124,8 +124,8 @@ fn odds(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
         let weight = evidence.weight[2];
         let file = FileFacts::new(known, at);
         let sum = 1.095
-            + 0.348 * level(share[0], looked[0])
-            + 0.164 * level(share[2], looked[2])
+            + 0.348 * level(share[0], fetched[0])
+            + 0.164 * level(share[2], fetched[2])
             + 0.221 * level(beside, weight)
             + 0.245 * level(above, weight)
             + 0.393 * level(alike, weight)

@@ -7,7 +7,7 @@ use perennial_core::directory::{
 
 use super::evidence::SiteKnowledge;
 
-/// The General Delta DirectoryTree of the known transitions, over the nodes of the history's tree.
+/// The General Delta Tree of the known transitions, over the nodes of the history's tree.
 pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> DeltaTree {
     let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);
@@ -59,11 +59,11 @@ pub fn pages_outside(known: &SiteKnowledge<'_>, skipped: &[DirectoryNode]) -> Ve
     let tree = &known.history.tree;
     let mut is_skipped = vec![false; tree.len()];
     skipped.iter().for_each(|node| is_skipped[node.0 as usize] = true);
-    let stays = |page: &&u32| {
+    let is_kept = |page: &&u32| {
         let mut up = tree.upwards(known.history.nodes[**page as usize]);
         !up.any(|node| is_skipped[node.0 as usize])
     };
-    known.present.iter().filter(stays).copied().collect()
+    known.present.iter().filter(is_kept).copied().collect()
 }
 
 /// The directories that WARM skips when it archives `target` (P-NEAR 5): the tails of the rules that start there. WARM

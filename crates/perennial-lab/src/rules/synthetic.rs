@@ -40,13 +40,13 @@ impl RandomTrees {
         for version in 1..self.n_versions {
             history.begin_version(&version.to_string());
             // Each version changes a page at most once, because pages are drawn without replacement.
-            let n_drawn = n_changes.min(present.len());
-            for drawn in 0..n_drawn {
-                let other = drawn + rng.below(present.len() - drawn);
-                present.swap(drawn, other);
+            let n_sampled = n_changes.min(present.len());
+            for sampled in 0..n_sampled {
+                let other = sampled + rng.below(present.len() - sampled);
+                present.swap(sampled, other);
             }
-            let n_deleted = n_drawn / 3;
-            for &page in &present[n_deleted..n_drawn - n_drawn / 3] {
+            let n_deleted = n_sampled / 3;
+            for &page in &present[n_deleted..n_sampled - n_sampled / 3] {
                 history.add_change(page, PageTransition::Updated(1.0), 1000);
             }
             for page in &mut present[..n_deleted] {
@@ -153,7 +153,7 @@ mod tests {
     fn trees_have_the_configured_size_and_changes() {
         let trees = RandomTrees { n_nodes: 1000, change: 0.06, n_versions: 10, ..RandomTrees::default() };
         let history = trees.build();
-        assert_eq!((history.versions.len(), history.n_aside), (10, 0));
+        assert_eq!((history.versions.len(), history.n_skipped), (10, 0));
         assert_eq!(crate::rules::version_sizes(&history), vec![900; 10]);
         assert!(history.versions[1..].iter().all(|version| version.changes.len() == 54));
         assert_eq!(history.nodes, trees.build().nodes);

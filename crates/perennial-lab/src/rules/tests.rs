@@ -277,7 +277,7 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(history.n_aside, 0);
+        prop_assert_eq!(history.n_skipped, 0);
         each_window(&history, &Protocol { train: 3, windows: 1, ..Protocol::default() }, |window| {
             let fetched: Vec<u32> =
                 window.known.present.iter().copied().filter(|&page| choice[page as usize]).collect();

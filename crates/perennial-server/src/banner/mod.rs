@@ -21,8 +21,8 @@ use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use serde_json::json;
 
-use self::page::Shown;
-use self::parts::Whole;
+use self::page::BannerContent;
+use self::parts::CompositePage;
 use super::ServedArchive;
 use super::body::StoredBody;
 use super::find::{CaptureMatch, find};
@@ -44,14 +44,14 @@ pub fn wrapper(
     context: &ReplayContext,
     found: CaptureMatch,
 ) -> Result<Response<Body>, Problem> {
-    let body = StoredBody::new(found.record, &found.holder.digest);
+    let body = StoredBody::new(found.record, &found.payload_capture.digest);
     let closest = request.server.is_closest();
-    let asked = request.served.pool.with(|snapshot| {
-        let whole = Whole::of(snapshot, context, body, &[], closest);
+    let result = request.served.pool.with(|snapshot| {
+        let whole = CompositePage::of(snapshot, context, body, &[], closest);
         steps(snapshot, &context.capture.url, context.capture.time).map(|steps| (whole, steps))
     });
-    let (whole, steps) = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-    let shown = Shown { context, whole: &whole, steps: &steps, archive: &request.served.name };
+    let (whole, steps) = result.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
+    let shown = BannerContent { context, whole: &whole, steps: &steps, archive: &request.served.name };
     let mut response = html(page::wrapper(&shown).0);
     let policy = format!(
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -75,7 +75,7 @@ pub fn wrapper(
 /// Redirects a browser that would show archived content without our frame.
 pub fn to_wrapper(context: &ReplayContext) -> Response<Body> {
     let mut response = Response::new(Body::empty());
-    let to = format!("{}{}", context.origins.main, context.address(Modifier::Top, &context.capture.url));
+    let to = format!("{}{}", context.origins.main, context.replay_url(Modifier::Top, &context.capture.url));
     if let Ok(to) = HeaderValue::from_str(&to) {
         *response.status_mut() = StatusCode::FOUND;
         response.headers_mut().insert(header::LOCATION, to);
@@ -89,22 +89,22 @@ pub fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
         "banner.css" => Ok(text("text/css; charset=utf-8", STYLE)),
         "icon.svg" => Ok(text("image/svg+xml", ICON)),
         "banner.js" => Ok(text("text/javascript; charset=utf-8", SCRIPT)),
-        "banner" => Question::read(request)?.banner(),
-        "block" => Question::read(request)?.block(),
+        "banner" => BannerRequest::read(request)?.banner(),
+        "block" => BannerRequest::read(request)?.block(),
         other => Err(Problem::no_such_page(other)),
     }
 }
 
 /// A page about which the banner requests facts.
-struct Question<'s> {
+struct BannerRequest<'s> {
     request: &'s Request<'s>,
     served: &'s ServedArchive,
     url: String,
     at: Timestamp,
 }
 
-impl<'s> Question<'s> {
-    fn read(request: &'s Request<'s>) -> Result<Question<'s>, Problem> {
+impl<'s> BannerRequest<'s> {
+    fn read(request: &'s Request<'s>) -> Result<BannerRequest<'s>, Problem> {
         let query = &request.query;
         let missing = || Problem::bad_request("archive, url, at: missing parameter");
         let name = query.get("archive").ok_or_else(missing)?;
@@ -112,7 +112,7 @@ impl<'s> Question<'s> {
             request.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
         let url = query.get("url").and_then(|url| untrusted::checked_url(url).ok()).ok_or_else(missing)?;
         let at = query.get("at").filter(|digits| !digits.is_empty()).ok_or_else(missing)?;
-        Ok(Question { request, served, url: url.to_string(), at: latest_time(at) })
+        Ok(BannerRequest { request, served, url: url.to_string(), at: latest_time(at) })
     }
 
     /// The banner for the page to which the frame navigated, with what the frame loaded in addition.
@@ -120,7 +120,7 @@ impl<'s> Question<'s> {
         let more: Vec<&str> =
             self.request.query.get("parts").unwrap_or_default().lines().take(parts::MAX_PARTS).collect();
         let closest = self.request.server.is_closest();
-        let asked = self.served.pool.with(|snapshot| {
+        let result = self.served.pool.with(|snapshot| {
             let Ok(found) = find(snapshot, &self.url, self.at, closest) else { return Ok(None) };
             let context = ReplayContext {
                 base: self.served.base.clone(),
@@ -133,33 +133,34 @@ impl<'s> Question<'s> {
                 status: 200,
                 state: found.state,
             };
-            let body = StoredBody::new(found.record, &found.holder.digest);
-            let whole = Whole::of(snapshot, &context, body, &more, closest);
+            let body = StoredBody::new(found.record, &found.payload_capture.digest);
+            let whole = CompositePage::of(snapshot, &context, body, &more, closest);
             let steps = steps(snapshot, &context.capture.url, context.capture.time)?;
-            let shown = Shown { context: &context, whole: &whole, steps: &steps, archive: &self.served.name };
-            let told = json!({
+            let shown =
+                BannerContent { context: &context, whole: &whole, steps: &steps, archive: &self.served.name };
+            let facts = json!({
                 "html": page::banner(&shown).0,
                 "title": page::title(&shown),
                 "state": whole.composite.state.as_str(),
                 "time": context.capture.time.to_digits14(),
                 "missing": whole.missing(),
             });
-            anyhow::Ok(Some(told))
+            anyhow::Ok(Some(facts))
         });
-        let told = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
+        let facts = result.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
         // A script may have invented the URL, so an unknown URL is not an error.
-        Ok(json_answer(&told.unwrap_or_default()))
+        Ok(json_answer(&facts.unwrap_or_default()))
     }
 
     /// When a block got its words, and when it changed next.
     fn block(&self) -> Result<Response<Body>, Problem> {
         let words = self.request.query.get("text").unwrap_or_default();
-        let asked = self.served.pool.with(|snapshot| {
+        let result = self.served.pool.with(|snapshot| {
             let capture = find(snapshot, &self.url, self.at, self.request.server.is_closest()).ok();
             let Some(url) = capture.map(|found| found.capture.url) else { return Ok(None) };
             block::changes(snapshot.store(), &url, self.at, words).map(|changes| Some((url, changes)))
         });
-        let found = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
+        let found = result.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
         let Some((url, changes)) = found else { return Ok(json_answer(&serde_json::Value::Null)) };
         let html = page::block(&changes, &self.served.base, &url, self.at);
         Ok(json_answer(&json!({ "changes": changes, "html": html.0 })))

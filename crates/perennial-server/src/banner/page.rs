@@ -8,8 +8,8 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::canonical::{host_with_port, without_scheme};
 
 use super::block::{BlockChange, BlockChanges};
-use super::parts::{ShownPart, Whole};
-use crate::dashboard::layout::version_address;
+use super::parts::{CompositePage, ShownPart};
+use crate::dashboard::layout::version_href;
 use crate::replay_context::ReplayContext;
 use crate::rewrite::assets;
 use crate::rewrite::attributes::FRAME_NAME;
@@ -24,24 +24,24 @@ const LOGO: PreEscaped<&str> = PreEscaped(
 );
 
 /// The content of the banner.
-pub struct Shown<'a> {
+pub struct BannerContent<'a> {
     pub context: &'a ReplayContext,
     /// The page with its parts.
-    pub whole: &'a Whole,
+    pub whole: &'a CompositePage,
     /// The neighbouring versions.
     pub steps: &'a VersionSteps,
     pub archive: &'a str,
 }
 
-pub fn title(shown: &Shown<'_>) -> String {
+pub fn title(shown: &BannerContent<'_>) -> String {
     format!("{}, {} - Perennial", shown_text(&shown.context.capture.url), moment(shown.context.capture.time))
 }
 
 /// The whole page: banner and frame.
-pub fn wrapper(shown: &Shown<'_>) -> Markup {
+pub fn wrapper(shown: &BannerContent<'_>) -> Markup {
     let context = shown.context;
     let frame =
-        format!("{}{}", context.origins.replay, context.address(Modifier::Page, &context.capture.url));
+        format!("{}{}", context.origins.replay, context.replay_url(Modifier::Page, &context.capture.url));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -64,7 +64,7 @@ pub fn wrapper(shown: &Shown<'_>) -> Markup {
 }
 
 /// The inside of the banner.
-pub fn banner(shown: &Shown<'_>) -> Markup {
+pub fn banner(shown: &BannerContent<'_>) -> Markup {
     let context = shown.context;
     html! {
         a.brand href={ (context.base) "/" } { (LOGO) span.vh { "Perennial" } }
@@ -83,7 +83,7 @@ fn calendar(context: &ReplayContext) -> String {
     format!("{}/web/*/{}", context.base, context.capture.url)
 }
 
-fn state(shown: &Shown<'_>) -> Markup {
+fn state(shown: &BannerContent<'_>) -> Markup {
     let (context, whole) = (shown.context, shown.whole);
     let is_away = context.time.as_secs() != context.capture.time.as_secs();
     let away = span(distance(context.time, context.capture.time));
@@ -115,7 +115,7 @@ fn state(shown: &Shown<'_>) -> Markup {
 }
 
 /// The parts with their coherence, and the missing ones.
-fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
+fn parts(context: &ReplayContext, whole: &CompositePage) -> Markup {
     html! {
         @if !whole.parts.is_empty() {
             div.scroll {
@@ -137,20 +137,20 @@ fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
 
 fn part_row(part: &ShownPart, context: &ReplayContext) -> Markup {
     // For the page's own host, the path is enough.
-    let address = without_scheme(&part.url);
+    let replay_url = without_scheme(&part.url);
     let own_path =
-        address.strip_prefix(host_with_port(&context.capture.url)).filter(|path| path.starts_with('/'));
+        replay_url.strip_prefix(host_with_port(&context.capture.url)).filter(|path| path.starts_with('/'));
     html! {
         tr {
             td { @match part.found { Some((_, state)) => (state_mark(state)), None => span.state.bad { "missing" } } }
-            td.mono.part { (shown_text(own_path.unwrap_or(address))) }
+            td.mono.part { (shown_text(own_path.unwrap_or(replay_url))) }
             td.wide-only { @match part.found { Some((time, _)) => (moment(time)), None => "not in the archive" } }
             td.r.nowrap { @if let Some((time, _)) = part.found { (span(distance(time, context.time))) } }
         }
     }
 }
 
-fn steps(shown: &Shown<'_>) -> Markup {
+fn steps(shown: &BannerContent<'_>) -> Markup {
     let VersionSteps { previous, next, previous_important, next_important, here } = shown.steps;
     html! {
         span.step.wide-only {
@@ -181,7 +181,7 @@ fn step(
     };
     let text = short_moment(step.time, context.capture.time);
     html! {
-        a href=(version_address(&context.base, step.time, &context.capture.url)) rel=(rel) title=(label) {
+        a href=(version_href(&context.base, step.time, &context.capture.url)) rel=(rel) title=(label) {
             span aria-hidden="true" { @if is_back { "‹ " } }
             @if is_timed { (text) } @else { span.vh { (label) ", " (text) } }
             span aria-hidden="true" { @if !is_back { " ›" } }

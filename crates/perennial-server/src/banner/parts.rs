@@ -28,7 +28,7 @@ pub struct ShownPart {
 
 /// A page with its parts.
 #[derive(Clone, Debug)]
-pub struct Whole {
+pub struct CompositePage {
     pub composite: CompositeCoherence,
     /// Worst first, missing ones last.
     pub parts: Vec<ShownPart>,
@@ -36,7 +36,7 @@ pub struct Whole {
     pub n_more: usize,
 }
 
-impl Whole {
+impl CompositePage {
     /// Looks up the parts that a page names and those that its scripts loaded.
     pub fn of(
         snapshot: &Snapshot,
@@ -44,25 +44,25 @@ impl Whole {
         body: StoredBody,
         loaded: &[&str],
         closest: bool,
-    ) -> Whole {
-        let mut addresses = named_parts(context, body);
-        addresses.extend(loaded.iter().filter_map(|address| Url::parse(address).ok()).map(String::from));
+    ) -> CompositePage {
+        let mut urls = named_parts(context, body);
+        urls.extend(loaded.iter().filter_map(|url| Url::parse(url).ok()).map(String::from));
         let mut seen = std::collections::HashSet::new();
-        addresses.retain(|address| *address != context.capture.url && seen.insert(address.clone()));
-        let n_more = addresses.len().saturating_sub(MAX_PARTS);
-        addresses.truncate(MAX_PARTS);
+        urls.retain(|url| *url != context.capture.url && seen.insert(url.clone()));
+        let n_more = urls.len().saturating_sub(MAX_PARTS);
+        urls.truncate(MAX_PARTS);
         let mut composite = CompositeCoherence::new(context.capture.time);
         // The page itself may be from a different instant than its own.
         composite.state = context.state;
         let mut parts = Vec::new();
-        for url in addresses {
+        for url in urls {
             let found = find(snapshot, &url, context.time, closest).ok();
             let found = found.map(|found| (found.capture.time, found.state));
             composite.add(found.map(|(time, state)| PartCoherence { time, state }));
             parts.push(ShownPart { url, found });
         }
         parts.sort_by_key(|part| std::cmp::Reverse(part.found.map(|(_, state)| state)));
-        Whole { composite, parts, n_more }
+        CompositePage { composite, parts, n_more }
     }
 
     /// URLs of parts that are not in the archive.

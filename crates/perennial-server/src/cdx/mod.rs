@@ -34,7 +34,7 @@ const MAX_NEAREST: usize = 1_000;
 const BLOCK_LINES: usize = 3_000;
 
 /// The rows of a response.
-pub struct Rows {
+pub struct CdxRows {
     /// In the requested order.
     pub rows: Vec<CdxjLine>,
     /// Continues the query, if there is more.
@@ -48,7 +48,7 @@ pub fn answer(
     url: Option<&str>,
 ) -> Result<Response<Body>, Problem> {
     let cdx = CdxQuery::parse(query, url, dialect).map_err(Problem::bad_request)?;
-    let asked = |snapshot: &Snapshot| -> anyhow::Result<(&'static str, String)> {
+    let respond = |snapshot: &Snapshot| -> anyhow::Result<(&'static str, String)> {
         match cdx.counts_pages {
             true => Ok(output::n_pages(&cdx, count(snapshot, &cdx)?)),
             false => Ok(output::write(&cdx, &collect(snapshot, &cdx)?)),
@@ -57,7 +57,7 @@ pub fn answer(
     let (mime, text) = request
         .served
         .pool
-        .with(asked)
+        .with(respond)
         .and_then(|answer| answer)
         .map_err(|error| Problem::internal(&error))?;
     let mut response = Response::new(Body::from(text));
@@ -67,7 +67,7 @@ pub fn answer(
 }
 
 /// The rows of a query.
-pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<Rows> {
+pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<CdxRows> {
     let mut collector = Collector::new(query);
     let mut n_lines = 0;
     for line in snapshot.lines(&range_of(snapshot, query)?)? {
@@ -173,7 +173,7 @@ impl<'q> Collector<'q> {
         }
     }
 
-    fn finish(self) -> Rows {
+    fn finish(self) -> CdxRows {
         let Collector { query, rows, place, is_cut, .. } = self;
         let mut rows = Vec::from(rows);
         match query.order {
@@ -185,6 +185,6 @@ impl<'q> Collector<'q> {
         }
         let goes_on = is_cut && query.order == Order::Ascending;
         let resume_key = goes_on.then(|| format!("{} {} {}", place.0, place.1, place.2));
-        Rows { rows, resume_key }
+        CdxRows { rows, resume_key }
     }
 }

@@ -7,7 +7,7 @@ use perennial_core::memento::replay_url::escape;
 use perennial_warc::cdxj::CdxjLine;
 use serde_json::{Map, Value, json};
 
-use super::{CdxQuery, Rows};
+use super::{CdxQuery, CdxRows};
 
 /// The API whose field names and formats a client expects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub enum Dialect {
 
 /// The format of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Output {
+pub enum CdxFormat {
     /// Separated by blanks.
     Text,
     Json,
@@ -28,12 +28,12 @@ pub enum Output {
     Cdxj,
 }
 
-impl Output {
-    pub(super) fn parse(text: Option<&str>, dialect: Dialect) -> Result<Output, String> {
+impl CdxFormat {
+    pub(super) fn parse(text: Option<&str>, dialect: Dialect) -> Result<CdxFormat, String> {
         match (text.unwrap_or_default(), dialect) {
-            ("cdxj", _) | ("", Dialect::Pywb) => Ok(Output::Cdxj),
-            ("text" | "csv", _) | ("", Dialect::Wayback) => Ok(Output::Text),
-            ("json", _) => Ok(Output::Json),
+            ("cdxj", _) | ("", Dialect::Pywb) => Ok(CdxFormat::Cdxj),
+            ("text" | "csv", _) | ("", Dialect::Wayback) => Ok(CdxFormat::Text),
+            ("json", _) => Ok(CdxFormat::Json),
             (other, _) => Err(format!("output={other}: write json, text or cdxj")),
         }
     }
@@ -73,7 +73,7 @@ fn value_of<'l>(line: &'l CdxjLine, name: &str, dialect: Dialect) -> Option<Cow<
 }
 
 /// The media type and text of a response.
-pub(super) fn write(query: &CdxQuery, rows: &Rows) -> (&'static str, String) {
+pub(super) fn write(query: &CdxQuery, rows: &CdxRows) -> (&'static str, String) {
     let all: &[&str] = match query.dialect {
         Dialect::Pywb => &PYWB_FIELDS,
         Dialect::Wayback => &WAYBACK_FIELDS,
@@ -84,31 +84,31 @@ pub(super) fn write(query: &CdxQuery, rows: &Rows) -> (&'static str, String) {
     };
     let resume_key = rows.resume_key.as_ref().filter(|_| query.shows_resume_key);
     match (query.output, query.dialect) {
-        (Output::Cdxj, _) => ("text/x-cdxj", write_cdxj(query, rows)),
-        (Output::Text, dialect) => {
+        (CdxFormat::Cdxj, _) => ("text/x-cdxj", write_cdxj(query, rows)),
+        (CdxFormat::Text, dialect) => {
             ("text/plain; charset=utf-8", write_text(&names, rows, dialect, resume_key))
         }
-        (Output::Json, Dialect::Pywb) => ("text/x-ndjson", write_json_lines(query, &names, rows)),
-        (Output::Json, Dialect::Wayback) => ("application/json", write_arrays(&names, rows, resume_key)),
+        (CdxFormat::Json, Dialect::Pywb) => ("text/x-ndjson", write_json_lines(query, &names, rows)),
+        (CdxFormat::Json, Dialect::Wayback) => ("application/json", write_arrays(&names, rows, resume_key)),
     }
 }
 
-fn write_cdxj(query: &CdxQuery, rows: &Rows) -> String {
+fn write_cdxj(query: &CdxQuery, rows: &CdxRows) -> String {
     let mut out = String::new();
     for line in &rows.rows {
         // Writing to a string cannot fail.
         let _ = match &query.fields {
             None => writeln!(out, "{line}"),
             Some(fields) => {
-                let object = object_of(line, fields.iter().map(String::as_str), query.dialect);
-                writeln!(out, "{} {} {}", line.key, line.timestamp, Value::Object(object))
+                let article = json_object(line, fields.iter().map(String::as_str), query.dialect);
+                writeln!(out, "{} {} {}", line.key, line.timestamp, Value::Object(article))
             }
         };
     }
     out
 }
 
-fn object_of<'n>(
+fn json_object<'n>(
     line: &CdxjLine,
     names: impl Iterator<Item = &'n str>,
     dialect: Dialect,
@@ -118,19 +118,19 @@ fn object_of<'n>(
     names.filter_map(pair).collect()
 }
 
-fn write_json_lines(query: &CdxQuery, names: &[&str], rows: &Rows) -> String {
+fn write_json_lines(query: &CdxQuery, names: &[&str], rows: &CdxRows) -> String {
     let mut out = String::new();
     for line in &rows.rows {
-        let mut object = object_of(line, names.iter().copied(), query.dialect);
+        let mut article = json_object(line, names.iter().copied(), query.dialect);
         if query.fields.is_none() {
-            object.extend(line.extra.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
+            article.extend(line.extra.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
         }
-        let _ = writeln!(out, "{}", Value::Object(object));
+        let _ = writeln!(out, "{}", Value::Object(article));
     }
     out
 }
 
-fn write_text(names: &[&str], rows: &Rows, dialect: Dialect, resume_key: Option<&String>) -> String {
+fn write_text(names: &[&str], rows: &CdxRows, dialect: Dialect, resume_key: Option<&String>) -> String {
     let mut out = String::new();
     for line in &rows.rows {
         let values: Vec<Cow<'_, str>> =
@@ -144,7 +144,7 @@ fn write_text(names: &[&str], rows: &Rows, dialect: Dialect, resume_key: Option<
     out
 }
 
-fn write_arrays(names: &[&str], rows: &Rows, resume_key: Option<&String>) -> String {
+fn write_arrays(names: &[&str], rows: &CdxRows, resume_key: Option<&String>) -> String {
     if rows.rows.is_empty() {
         return "[]\n".to_string();
     }

@@ -6,7 +6,7 @@ use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
 use regex::{Regex, RegexBuilder};
 
-use super::output::{self, Dialect, Output};
+use super::output::{self, CdxFormat, Dialect};
 use super::{BLOCK_LINES, MAX_ROWS};
 
 /// Filters per query.
@@ -29,7 +29,7 @@ pub enum Order {
 pub struct CdxQuery {
     pub range: KeyRange,
     pub dialect: Dialect,
-    pub output: Output,
+    pub output: CdxFormat,
     /// `None`: all fields.
     pub fields: Option<Vec<String>>,
     pub order: Order,
@@ -46,7 +46,7 @@ pub struct CdxQuery {
     /// A resume key is requested.
     pub shows_resume_key: bool,
     /// Where to continue.
-    pub resume: Option<Resume>,
+    pub resume: Option<ResumePoint>,
     /// The key, if the query is for one URL.
     exact_key: Option<String>,
     from: Option<String>,
@@ -69,7 +69,7 @@ impl CdxQuery {
             exact_key: (range == exact).then(|| surt(url)),
             range,
             dialect,
-            output: Output::parse(query.get("output"), dialect)?,
+            output: CdxFormat::parse(query.get("output"), dialect)?,
             fields: fields_of(query),
             order,
             limit: (limit.unsigned_abs() as usize).min(MAX_ROWS),
@@ -78,7 +78,7 @@ impl CdxQuery {
             counts_pages: query.is_on("showNumPages"),
             page_lines,
             shows_resume_key: query.is_on("showResumeKey"),
-            resume: query.get("resumeKey").and_then(Resume::parse),
+            resume: query.get("resumeKey").and_then(ResumePoint::parse),
             from: digits(query, &["from", "from_ts"], earliest_time),
             to: digits(query, &["to"], latest_time),
             filters: filters_of(query, dialect)?,
@@ -239,17 +239,17 @@ fn expression(text: &str) -> Result<Regex, String> {
 }
 
 /// The end of the previous response.
-pub struct Resume {
+pub struct ResumePoint {
     key: String,
     timestamp: String,
     n_given: usize,
 }
 
-impl Resume {
-    fn parse(text: &str) -> Option<Resume> {
+impl ResumePoint {
+    fn parse(text: &str) -> Option<ResumePoint> {
         let mut words = text.split(' ');
         let (key, timestamp, n_given) = (words.next()?, words.next()?, words.next()?);
-        Some(Resume {
+        Some(ResumePoint {
             key: key.to_string(),
             timestamp: timestamp.to_string(),
             n_given: n_given.parse().ok()?,

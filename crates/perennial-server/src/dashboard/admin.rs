@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::components::{choice, columns, date_time, empty, untrusted};
-use super::layout::{AdminAccess, Place, Shell, Tab, site_address};
+use super::layout::{AdminAccess, Place, Shell, Tab, site_href};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_archive::store::parse_site_name;
@@ -107,7 +107,7 @@ fn site(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
         div.followed {
             div {
                 p {
-                    a.quiet href=(site_address(place.base, &parse_site_name(url))) { b { (untrusted(url)) } }
+                    a.quiet href=(site_href(place.base, &parse_site_name(url))) { b { (untrusted(url)) } }
                     @if seed.paused { " " span.state.maybe { "paused" } }
                 }
                 p.mute { (untrusted(&describe(seed))) "." }
@@ -253,7 +253,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                     @for action in &view.actions {
                         tr {
                             td.nowrap { time datetime=(action.time) { (Timestamp::parse(&action.time).map(date_time).unwrap_or_default()) } }
-                            td data-l="Action" { (action.act) }
+                            td data-l="Action" { (action.action) }
                             td.w { (untrusted(&action.url)) }
                             td.w { (untrusted(&action.detail)) }
                             td.w { (untrusted(&action.who)) }

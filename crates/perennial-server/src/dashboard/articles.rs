@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::components::{Time, empty, field, time, title, untrusted};
-use super::layout::{Place, Shell, Tab, page_address, query, version_address, without_scheme};
+use super::layout::{Place, Shell, Tab, page_href, query, version_href, without_scheme};
 use super::{Problem, Request, known_page};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnnouncedFilter, parse_site_name};
@@ -156,7 +156,7 @@ pub(crate) struct EditView {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ArticleVersion")]
-pub(crate) struct ArticleVersion {
+pub(crate) struct ArticleVersionView {
     /// The first capture that showed it.
     since: Time,
     title: String,
@@ -172,7 +172,7 @@ pub(crate) struct View {
     /// The first capture that showed the latest version.
     capture: Time,
     /// Oldest first.
-    versions: Vec<ArticleVersion>,
+    versions: Vec<ArticleVersionView>,
     time: Option<Time>,
     author: String,
     /// Its other fields.
@@ -194,7 +194,7 @@ struct ArticleFields {
     /// A selector.
     wrapper: String,
     comments: Vec<String>,
-    comments_address: String,
+    comments_url: String,
     feed: Option<String>,
     published: Option<String>,
     first_seen: Option<String>,
@@ -237,22 +237,22 @@ fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Opt
     };
     let versions = found.versions.iter().enumerate().map(|(number, version)| {
         let before = number.checked_sub(1).and_then(|before| found.versions.get(before));
-        let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
+        let edits = before.map(|before| edits(&before.article, &version.article)).unwrap_or_default();
         let edit = |edit: &perennial_core::article::version::Edit| EditView {
             field: field_name(edit.field),
             words: edit.runs.iter().map(words).collect(),
         };
-        ArticleVersion {
+        ArticleVersionView {
             since: version.since.into(),
-            title: version.object.title.clone(),
+            title: version.article.title.clone(),
             edits: edits.iter().map(edit).collect(),
         }
     });
     Some(View {
-        title: latest.object.title.clone(),
-        text: latest.object.text.clone(),
-        time: latest.object.time.map(Time),
-        author: latest.object.author.clone(),
+        title: latest.article.title.clone(),
+        text: latest.article.text.clone(),
+        time: latest.article.time.map(Time),
+        author: latest.article.author.clone(),
         capture: latest.since.into(),
         versions: versions.collect(),
         n_unread: found.n_unread,
@@ -274,7 +274,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                         n => { "Edited " (counted(n, "time", "times")) },
                     }
                     " since " @if let Some(first) = view.versions.first() { (time(*first.since)) } ". "
-                    a href=(page_address(place.base, &view.page)) { (untrusted(without_scheme(&view.page))) }
+                    a href=(page_href(place.base, &view.page)) { (untrusted(without_scheme(&view.page))) }
                 }
             }
         }
@@ -297,13 +297,13 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Sites, "Article", Some(json)).page(&main)
 }
 
-fn version_entry(number: usize, version: &ArticleVersion, url: &str, base: &str) -> Markup {
+fn version_entry(number: usize, version: &ArticleVersionView, url: &str, base: &str) -> Markup {
     html! {
         article.entry style="display:block" {
             h2.h3 { @if number == 0 { "First seen " } @else { "Edited " } (time(*version.since)) }
             p.meta {
                 span { (title(&version.title)) }
-                span { a href=(version_address(base, *version.since, url)) { "Open" } }
+                span { a href=(version_href(base, *version.since, url)) { "Open" } }
             }
             @for edit in &version.edits {
                 p.inline {
@@ -343,12 +343,12 @@ mod tests {
         let hostile = "<script>alert(1)</script>";
         let at = Time(Timestamp::EPOCH);
         let words = vec![EditWords::Deleted(hostile.into()), EditWords::Inserted("new".into())];
-        let edited = ArticleVersion {
+        let edited = ArticleVersionView {
             since: at,
             title: hostile.into(),
             edits: vec![EditView { field: "title", words }],
         };
-        let first = ArticleVersion { since: at, title: String::new(), edits: Vec::new() };
+        let first = ArticleVersionView { since: at, title: String::new(), edits: Vec::new() };
         let view = View {
             title: hostile.into(),
             text: hostile.into(),

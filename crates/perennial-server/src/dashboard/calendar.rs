@@ -10,7 +10,7 @@ use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
 
 use super::components::{date_time, untrusted};
-use super::layout::{Place, STYLE, Shell, Tab, page_address, version_address};
+use super::layout::{Place, STYLE, Shell, Tab, page_href, version_href};
 use super::{Problem, Request};
 use crate::body::Body;
 use crate::pages;
@@ -92,7 +92,7 @@ fn render(calendar: &Calendar<'_>, place: Place<'_>) -> Markup {
 
 /// The URL, linked to the page about it.
 fn url_link(base: &str, url: &str) -> Markup {
-    html! { p.lead { a href=(page_address(base, url)) { (untrusted(url)) } } }
+    html! { p.lead { a href=(page_href(base, url)) { (untrusted(url)) } } }
 }
 
 /// A month as a table of weeks. `cell` gets the day as the number of days since 1970 and as the day of the month.
@@ -164,7 +164,7 @@ pub(crate) fn captures(
             tbody {
                 @for (time, line) in &found {
                     tr {
-                        td { a href=(version_address(base, *time, url)) { time datetime=(time.to_rfc3339()) { (date_time(*time)) } } }
+                        td { a href=(version_href(base, *time, url)) { time datetime=(time.to_rfc3339()) { (date_time(*time)) } } }
                         td { (line.status.as_deref().unwrap_or_default()) }
                         td { (line.mime.as_deref().unwrap_or_default()) }
                     }

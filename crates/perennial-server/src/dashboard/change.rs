@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::components::{Operations, Time, Words, importance, operations, time, title, untrusted, words};
-use super::layout::{compare_address, host_with_port, page_address, path, version_address, without_scheme};
+use super::layout::{compare_href, host_with_port, page_href, path, version_href, without_scheme};
 use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
 use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport};
@@ -94,13 +94,13 @@ impl ChangeView {
     /// The comparison that shows the change. New and vanished pages have nothing to compare.
     fn compare(&self, base: &str) -> Option<String> {
         let before = self.before.filter(|_| self.event.is_none())?;
-        Some(compare_address(base, *before, *self.time, &self.url))
+        Some(compare_href(base, *before, *self.time, &self.url))
     }
 
     /// The version; for a vanished page, the version before.
     fn open(&self, base: &str) -> String {
         let shown = self.before.filter(|_| self.event == Some(VANISHED)).unwrap_or(self.time);
-        version_address(base, *shown, &self.url)
+        version_href(base, *shown, &self.url)
     }
 
     fn importance(&self) -> Markup {
@@ -177,7 +177,7 @@ pub(crate) fn directory(url: &str) -> String {
 
 pub(crate) fn entry(base: &str, change: &ChangeView) -> Markup {
     let (compare, open) = (change.compare(base), change.open(base));
-    let page = page_address(base, &change.url);
+    let page = page_href(base, &change.url);
     html! {
         article.entry {
             (change.importance())
@@ -191,7 +191,7 @@ pub(crate) fn entry(base: &str, change: &ChangeView) -> Markup {
                 }
                 @if let Some(event) = change.event { p { (event) "." } }
                 @if !change.words.is_empty() { div.words { @for line in &change.words { (words(line)) } } }
-                p.acts {
+                p.actions {
                     (operations(&change.operations))
                     @if let Some(before) = change.before { span { "within " (span_words(*change.time - *before)) " of the version before" } }
                     @if let Some(compare) = &compare { a href=(compare) { "Compare" } }
@@ -226,7 +226,7 @@ fn similar(base: &str, change: &ChangeView) -> Markup {
                     @for other in &change.similar {
                         tr {
                             td { (other.importance()) }
-                            td.w { a.quiet href=(page_address(base, &other.url)) { (title(other.name())) } }
+                            td.w { a.quiet href=(page_href(base, &other.url)) { (title(other.name())) } }
                             td.r {
                                 a href=(other.compare(base).unwrap_or_else(|| other.open(base))) {
                                     @if other.event.is_none() { "Compare" } @else { "Open" }

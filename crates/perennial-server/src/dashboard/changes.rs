@@ -106,7 +106,7 @@ pub(crate) struct View {
 
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let read = || -> Result<(ChangeQuery, Option<ChangeKey>, usize), String> {
-        let question = ChangeQuery::read(|name| request.query.get(name), now())?;
+        let query = ChangeQuery::read(|name| request.query.get(name), now())?;
         let after = request.given("after").map(str::parse).transpose();
         let after = after.map_err(|hint: String| format!("after: {hint}"))?;
         let limit = match request.given("limit").map(str::parse::<usize>) {
@@ -114,7 +114,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => limit,
             Some(_) => return Err(format!("limit: write a number from 1 to {MAX_LIMIT}")),
         };
-        Ok((question, after, limit))
+        Ok((query, after, limit))
     };
     let mut view = View {
         changes: Vec::new(),
@@ -125,7 +125,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         shown: Vec::new(),
         is_first_part: request.given("after").is_none(),
     };
-    let (question, after, limit) = match (read(), request.form) {
+    let (query, after, limit) = match (read(), request.form) {
         (Ok(read), _) => read,
         (Err(problem), Form::Json) => return Err(Problem::bad_request(problem)),
         (Err(problem), Form::Html) => {
@@ -135,7 +135,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     };
     request.with(|snapshot: &Snapshot| {
         let filters = AdFilters::built_in();
-        let mut finder = ChangeFinder::new(snapshot.archive(), snapshot.store(), &filters, &question)?;
+        let mut finder = ChangeFinder::new(snapshot.archive(), snapshot.store(), &filters, &query)?;
         let found = finder.find(after.as_ref(), WorkLimits { max_found: limit, ..BOUNDS })?;
         view.next = found.next.map(|next| next.to_string());
         view.n_examined = found.n_rows;
@@ -243,7 +243,7 @@ fn form(parameters: &Parameters, base: &str) -> Markup {
     });
     let elements: Vec<(&str, &str)> = [("", "any")].into_iter().chain(elements).collect();
     html! {
-        form.filters.asked aria-label="Search" action={ (base) "/changes" } {
+        form.filters aria-label="Search" action={ (base) "/changes" } {
             (parameters.text(if parameters.get("page").is_none() { "site" } else { "page" }, "Site or page", 22, "all"))
             (parameters.text("since", "Since", 12, "2026-01-28 or 7d"))
             (parameters.text("until", "Before", 12, "2026-01-30"))

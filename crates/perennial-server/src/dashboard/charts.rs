@@ -714,13 +714,13 @@ mod tests {
     #[test]
     fn charts_may_be_empty() {
         let axis = Axis { from: at("2026-03-02"), until: at("2026-03-02") };
-        let drawn = [
+        let charts = [
             versions(axis, &[], &[], 0.0, ""),
             days(0, &[], (0, 0), |_| String::new()),
             spent(&[], None, axis.from),
             curve(axis, &[], "", |_| String::new()),
             small_bars(&[], ""),
         ];
-        assert!(drawn.iter().all(|svg| !svg.0.contains("NaN")));
+        assert!(charts.iter().all(|svg| !svg.0.contains("NaN")));
     }
 }

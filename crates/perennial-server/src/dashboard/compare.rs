@@ -12,7 +12,7 @@ use perennial_core::url::PageId;
 
 use super::charts::{Axis, Mark, strip};
 use super::components::{crumbs, date_time, title};
-use super::layout::{Place, Shell, Tab, compare_address, host_with_port, page_address, path};
+use super::layout::{Place, Shell, Tab, compare_href, host_with_port, page_href, path};
 use super::{Problem, Request, known_page};
 use crate::body::Body;
 use crate::diff::{self, DiffFrame, DiffView, Original};
@@ -62,12 +62,12 @@ pub(crate) fn last_change(request: &Request<'_>) -> Result<Response<Body>, Probl
             None => last_change_times(store, &page)?,
         };
         Ok(Some(match pair {
-            Some((before, after)) => compare_address(base, before, after, &page.url),
-            None => page_address(base, &page.url),
+            Some((before, after)) => compare_href(base, before, after, &page.url),
+            None => page_href(base, &page.url),
         }))
     })?;
-    let address = found.ok_or_else(|| Problem::not_archived(url))?;
-    let location = HeaderValue::from_str(&address).map_err(|error| Problem::internal(&error.into()))?;
+    let href = found.ok_or_else(|| Problem::not_archived(url))?;
+    let location = HeaderValue::from_str(&href).map_err(|error| Problem::internal(&error.into()))?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     response.headers_mut().insert(header::LOCATION, location);
@@ -77,7 +77,7 @@ pub(crate) fn last_change(request: &Request<'_>) -> Result<Response<Body>, Probl
 /// Observations that are read.
 const MAX_OBSERVATIONS: usize = 5_000;
 /// Versions on the slider; more of them could not be distinguished.
-const MAX_DRAWN: usize = 600;
+const MAX_SHOWN: usize = 600;
 
 fn observations(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisRow>> {
     let (first, last) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
@@ -151,10 +151,10 @@ struct Slider<'a> {
 
 /// If there are too many versions, keeps the strongest of each group.
 fn thin_out(versions: Vec<SliderVersion>) -> Vec<SliderVersion> {
-    if versions.len() <= MAX_DRAWN {
+    if versions.len() <= MAX_SHOWN {
         return versions;
     }
-    let group_size = versions.len().div_ceil(MAX_DRAWN);
+    let group_size = versions.len().div_ceil(MAX_SHOWN);
     let strongest =
         |group: &[SliderVersion]| group.iter().copied().max_by(|a, b| a.importance.total_cmp(&b.importance));
     versions.chunks(group_size).filter_map(strongest).collect()
@@ -307,7 +307,7 @@ impl<'a> VersionPair<'a> {
 impl Slider<'_> {
     /// The elements that the diff view places around its own.
     fn frame(&self) -> DiffFrame {
-        let path = html! { a href=(page_address(self.place.base, self.url)) { (title(path(self.url))) } };
+        let path = html! { a href=(page_href(self.place.base, self.url)) { (title(path(self.url))) } };
         DiffFrame {
             crumbs: crumbs(self.place, self.url, &path).0,
             threshold: self.threshold,
@@ -318,23 +318,23 @@ impl Slider<'_> {
     }
 
     /// The comparison of a version with the observation before it.
-    fn address(&self, version: &SliderVersion) -> Option<String> {
-        Some(compare_address(self.place.base, version.before?, version.time, self.url))
+    fn href(&self, version: &SliderVersion) -> Option<String> {
+        Some(compare_href(self.place.base, version.before?, version.time, self.url))
     }
 
     fn steps(&self) -> Markup {
         let [earlier, later, important] =
-            self.steps.map(|version| Some((self.address(&version?)?, version?.importance)));
+            self.steps.map(|version| Some((self.href(&version?)?, version?.importance)));
         html! {
             p.row {
-                @if let Some((address, _)) = earlier {
-                    a.btn rel="prev" href=(address) { span aria-hidden="true" { "‹" } " Earlier" }
+                @if let Some((href, _)) = earlier {
+                    a.btn rel="prev" href=(href) { span aria-hidden="true" { "‹" } " Earlier" }
                 }
-                @if let Some((address, _)) = later {
-                    a.btn rel="next" href=(address) { "Later " span aria-hidden="true" { "›" } }
+                @if let Some((href, _)) = later {
+                    a.btn rel="next" href=(href) { "Later " span aria-hidden="true" { "›" } }
                 }
-                @if let Some((address, importance)) = important {
-                    a.btn href=(address) { "Next important change, " (format!("{importance:.2}")) }
+                @if let Some((href, importance)) = important {
+                    a.btn href=(href) { "Next important change, " (format!("{importance:.2}")) }
                 }
             }
         }
@@ -352,7 +352,7 @@ impl Slider<'_> {
                 time: version.time,
                 importance: version.importance,
                 is_indexed: version.is_indexed,
-                href: self.address(version)?,
+                href: self.href(version)?,
                 title: format!("{}, importance {:.2}", date_time(version.time), version.importance),
             })
         };

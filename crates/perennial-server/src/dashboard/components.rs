@@ -8,7 +8,7 @@ use perennial_core::time::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
-use super::layout::{Place, host_with_port, page_address, path, site_address};
+use super::layout::{Place, host_with_port, page_href, path, site_href};
 use crate::diff::marked_words;
 use perennial_engine::html::cut;
 use perennial_engine::html::dates::{day_of_year, minute};
@@ -212,23 +212,23 @@ pub(crate) fn crumbs(place: Place<'_>, url: &str, path: &Markup) -> Markup {
     html! {
         p.crumbs {
             a href={ (place.base) "/" } { (place.name) } " / "
-            a href=(site_address(place.base, host)) { (untrusted(host)) } " / " (path)
+            a href=(site_href(place.base, host)) { (untrusted(host)) } " / " (path)
         }
     }
 }
 
 /// The path of a page, linked to the page about it.
 pub(crate) fn path_link(base: &str, url: &str) -> Markup {
-    html! { a href=(page_address(base, url)) { (untrusted(path(url))) } }
+    html! { a href=(page_href(base, url)) { (untrusted(path(url))) } }
 }
 
 /// Choices in a row; the chosen one has no link.
 pub(crate) fn segments<'a>(choices: impl IntoIterator<Item = (String, Option<String>)> + 'a) -> Markup {
     html! {
         span.seg {
-            @for (words, address) in choices {
-                @match address {
-                    Some(address) => a href=(address) { (words) },
+            @for (words, href) in choices {
+                @match href {
+                    Some(href) => a href=(href) { (words) },
                     None => span aria-current="true" { (words) },
                 }
             }

@@ -119,8 +119,8 @@ impl Headlines {
             for (key, (_, row)) in &mut rows {
                 row.is_present = here.contains(key);
                 let was_here = row.presence.last().is_some_and(|presence| *presence.last == list.last);
-                let stays = next.is_some_and(|next| next.items.iter().any(|item| item.key() == *key));
-                if let (true, false, Some(next)) = (was_here, stays, next) {
+                let is_in_next = next.is_some_and(|next| next.items.iter().any(|item| item.key() == *key));
+                if let (true, false, Some(next)) = (was_here, is_in_next, next) {
                     row.gaps.push((list.last, next.first));
                 }
             }
@@ -153,11 +153,11 @@ impl Headlines {
     }
 
     /// The section; `address` is the path of the page, to which the chosen view is added.
-    pub(crate) fn render(&self, address: &str) -> Markup {
+    pub(crate) fn render(&self, url: &str) -> Markup {
         let rows = self.shown(self.view);
         let n_titles: usize = rows.iter().map(|row| row.titles.len().saturating_sub(1)).sum();
         let views = ItemView::ALL.map(|(view, name, words)| {
-            let link = (view != self.view).then(|| format!("{address}&items={name}"));
+            let link = (view != self.view).then(|| format!("{url}&items={name}"));
             (format!("{words} {}", self.shown(view).len()), link)
         });
         html! {
@@ -200,7 +200,7 @@ const LEGEND: PreEscaped<&str> = PreEscaped(
 impl HeadlineRow {
     fn new(item: &ListItem, is_added: bool) -> HeadlineRow {
         HeadlineRow {
-            url: item.address.clone(),
+            url: item.url.clone(),
             titles: Vec::new(),
             presence: Vec::new(),
             gaps: Vec::new(),
@@ -294,8 +294,8 @@ mod tests {
 
     fn list(hour: u8, titles: &[(&str, &str)]) -> HeadlineList {
         let at = |minute: u8| Timestamp::parse(&format!("2026-03-02T{hour:02}:{minute:02}:00Z")).unwrap();
-        let item = |(address, title): &(&str, &str)| ListItem {
-            address: format!("https://a.example/{address}"),
+        let item = |(url, title): &(&str, &str)| ListItem {
+            url: format!("https://a.example/{url}"),
             title: (*title).to_string(),
             ..ListItem::default()
         };

@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use super::change::{ChangeView, directory, entry, event};
 use super::changes::{LEAST, ORDERS, Parameters};
 use super::components::{Time, choice, empty, segments};
-use super::layout::{Place, Shell, Tab, notices_address};
+use super::layout::{Place, Shell, Tab, notices_href};
 use super::overview::Overview;
 use super::reader_cookie::ReaderCookie;
 use super::{Form, Problem, Request, respond};
@@ -103,24 +103,24 @@ fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Pro
     }
     let parameters = Parameters::from_request(request).or("since", "1d").or("least", "0.1");
     let last = request.with(|snapshot| snapshot.store().last_capture())?;
-    let question = ChangeQuery::read(|name| parameters.get(name), last.unwrap_or_else(now));
-    let question = question.map_err(Problem::bad_request)?;
+    let query = ChangeQuery::read(|name| parameters.get(name), last.unwrap_or_else(now));
+    let query = query.map_err(Problem::bad_request)?;
     request.with_summary(|snapshot, summary| {
         let store = snapshot.store();
-        let rows = strongest(snapshot, &question)?;
+        let rows = strongest(snapshot, &query)?;
         let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| parse_site_name(&row.url)).collect();
         Ok(View {
-            since: question.since.map(Time),
-            least: question.condition.min_importance,
+            since: query.since.map(Time),
+            least: query.condition.min_importance,
             site: parameters.get("site").map(str::to_owned),
             last_capture: last.map(Time),
             n_pages: rows.len(),
             n_sites: hosts.len(),
-            pages: entries(store, rows, question.order)?,
+            pages: entries(store, rows, query.order)?,
             archive: overview(request, snapshot, summary)?,
             sites: summary.map(Summary::hosts).unwrap_or_default(),
             last_seen: cookie.map(|cookie| cookie.last_seen).filter(|last_seen| Some(*last_seen) != last),
-            order: question.order,
+            order: query.order,
             parameters,
         })
     })
@@ -136,9 +136,9 @@ fn overview(
 }
 
 /// The strongest matching change of each page, the latest first.
-fn strongest(snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<Strongest>> {
+fn strongest(snapshot: &Snapshot, query: &ChangeQuery) -> anyhow::Result<Vec<Strongest>> {
     let mut strongest: HashMap<PageId, Strongest> = HashMap::new();
-    each_match(snapshot.archive(), snapshot.store(), question, |row| match strongest.get_mut(&row.page) {
+    each_match(snapshot.archive(), snapshot.store(), query, |row| match strongest.get_mut(&row.page) {
         Some((kept, n_more)) => {
             *n_more += 1;
             if row.status.reported_importance().get() > kept.status.reported_importance().get() {
@@ -212,7 +212,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                 h1 { (counted(view.n_pages as u64, "important page change", "important page changes")) }
                 (lead(view))
             }
-            div.row { a.btn href=(notices_address(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
+            div.row { a.btn href=(notices_href(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
         }
         (view.archive.first_warning())
         div.home {
@@ -271,8 +271,8 @@ fn filters(view: &View, base: &str) -> Markup {
     html! {
         form.filters aria-label="Filter" action={ (base) "/" } {
             (segments(super::SPANS.map(|(span, name)| {
-                let address = format!("{base}/?{}", parameters.with("since", span).query());
-                (name.to_owned(), (span != since).then_some(address))
+                let href = format!("{base}/?{}", parameters.with("since", span).query());
+                (name.to_owned(), (span != since).then_some(href))
             })))
             input type="hidden" name="since" value=(since);
             (choice("site", "Site", std::iter::once(all).chain(sites)))

@@ -109,26 +109,26 @@ impl<'a> Shell<'a> {
     }
 }
 
-pub fn page_address(base: &str, url: &str) -> String {
+pub fn page_href(base: &str, url: &str) -> String {
     format!("{base}/page?url={}", escape(url))
 }
 
-pub fn site_address(base: &str, host: &str) -> String {
+pub fn site_href(base: &str, host: &str) -> String {
     format!("{base}/site/{}", escape(host))
 }
 
 /// The replayed page at an instant.
-pub fn version_address(base: &str, at: Timestamp, url: &str) -> String {
+pub fn version_href(base: &str, at: Timestamp, url: &str) -> String {
     format!("{base}/web/{}/{url}", at.to_digits14())
 }
 
 /// The comparison of two versions.
-pub fn compare_address(base: &str, before: Timestamp, after: Timestamp, url: &str) -> String {
+pub fn compare_href(base: &str, before: Timestamp, after: Timestamp, url: &str) -> String {
     format!("{base}/web/diff/{}/{}/{url}", before.to_digits14(), after.to_digits14())
 }
 
 /// The page about notification rules, with these conditions filled in.
-pub fn notices_address(base: &str, place: Option<&str>, least: Option<f64>) -> String {
+pub fn notices_href(base: &str, place: Option<&str>, least: Option<f64>) -> String {
     format!(
         "{base}/notices?{}",
         query(&[("place", place), ("least", least.map(|least| least.to_string()).as_deref())])

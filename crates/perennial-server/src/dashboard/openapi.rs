@@ -8,7 +8,7 @@ use super::{admin, articles, changes, home, notices, page, pin, plan, search, si
 use crate::admin_actions::AdminResponse;
 use crate::problem::ProblemReport;
 
-struct Operation {
+struct ApiOperation {
     path: &'static str,
     summary: &'static str,
     parameters: &'static [Parameter],
@@ -37,11 +37,11 @@ const fn operation<V: JsonSchema>(
     path: &'static str,
     summary: &'static str,
     parameters: &'static [Parameter],
-) -> Operation {
-    Operation { path, summary, parameters, response: |generator| generator.subschema_for::<V>() }
+) -> ApiOperation {
+    ApiOperation { path, summary, parameters, response: |generator| generator.subschema_for::<V>() }
 }
 
-static OPERATIONS: &[Operation] = &[
+static OPERATIONS: &[ApiOperation] = &[
     operation::<home::View>(
         "/api/home",
         "The strongest recent change of each page, and the state of the archive",

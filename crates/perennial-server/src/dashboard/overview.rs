@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::admin::button;
 use super::charts::{Axis, ranges, spent, trend};
 use super::components::{Bounds, Range, Time, percent, untrusted};
-use super::layout::{AdminAccess, Place, page_address, site_address, without_scheme};
+use super::layout::{AdminAccess, Place, page_href, site_href, without_scheme};
 use perennial_engine::html::dates::{counted, day_and_minute, grouped, minute, size};
 use perennial_engine::learn::NextVisit;
 
@@ -134,7 +134,7 @@ impl Overview {
                             p {
                                 b {
                                     @match &warning.site {
-                                        Some(host) => a.quiet href=(site_address(place.base, host)) { (untrusted(&warning.title)) },
+                                        Some(host) => a.quiet href=(site_href(place.base, host)) { (untrusted(&warning.title)) },
                                         None => (untrusted(&warning.title)),
                                     }
                                     "."
@@ -187,7 +187,7 @@ impl Overview {
                     @for (time, url) in &self.latest {
                         li {
                             time.mute datetime=(time.to_rfc3339()) { (minute(*time)) }
-                            a.cut.quiet href=(page_address(base, url)) { (untrusted(without_scheme(url))) }
+                            a.cut.quiet href=(page_href(base, url)) { (untrusted(without_scheme(url))) }
                         }
                     }
                 }
@@ -211,7 +211,7 @@ impl Overview {
                         li {
                             span.num { (at.map_or("later".to_string(), minute)) }
                             span {
-                                span.cut style="display:block" { a href=(page_address(base, &visit.url)) { (untrusted(without_scheme(&visit.url))) } }
+                                span.cut style="display:block" { a href=(page_href(base, &visit.url)) { (untrusted(without_scheme(&visit.url))) } }
                                 span.mute.small { (untrusted(&visit.reason)) }
                             }
                         }

@@ -21,7 +21,7 @@ use super::components::{
 };
 use super::headlines::{HeadlineList, Headlines, ItemView};
 use super::layout::{
-    Place, Shell, Tab, compare_address, host_with_port, notices_address, page_address, path, version_address,
+    Place, Shell, Tab, compare_href, host_with_port, notices_href, page_href, path, version_href,
 };
 use super::plan::explain;
 use super::site::ramp;
@@ -209,7 +209,7 @@ impl View {
         // The first of the final captures that found no page.
         let vanished = lines.iter().take_while(|line| !line.status.is_page()).last();
         let parsed = url::Url::parse(&url).ok();
-        let AnalysisCounts { n_looks, n_changes, n_noise, n_indexed } = store.analysis_counts(page)?;
+        let AnalysisCounts { n_observations, n_changes, n_noise, n_indexed } = store.analysis_counts(page)?;
         let item_view = parameters.get("items").and_then(ItemView::parse).unwrap_or_default();
         Ok(View {
             vanished: vanished.map(|gone| (gone.time, gone.before)),
@@ -219,7 +219,7 @@ impl View {
             n_captures,
             first_capture: span.map(|(first, _)| first.into()),
             last_capture: span.map(|(_, last)| last.into()),
-            n_observations: n_looks,
+            n_observations,
             n_changes,
             n_unchanged: n_noise,
             n_indexed,
@@ -472,20 +472,20 @@ impl View {
     }
 
     /// The path of this page with a different end of its span.
-    fn address(&self, base: &str, until: Option<Timestamp>) -> String {
+    fn href(&self, base: &str, until: Option<Timestamp>) -> String {
         let until = until.map(|until| format!("&until={}", until.to_digits14())).unwrap_or_default();
         let show = if self.shows_all { "&show=all" } else { "" };
-        format!("{}{until}{show}", page_address(base, &self.url))
+        format!("{}{until}{show}", page_href(base, &self.url))
     }
 
     fn open(&self, base: &str, at: Timestamp) -> String {
-        version_address(base, at, &self.url)
+        version_href(base, at, &self.url)
     }
 
     /// The comparison of a version with the one before, if it is an edit.
     fn compare(&self, base: &str, version: &Version) -> Option<String> {
         let before = version.before.filter(|_| version.event.is_none())?;
-        Some(compare_address(base, *before, *version.time, &self.url))
+        Some(compare_href(base, *before, *version.time, &self.url))
     }
 
     fn is_whole(&self) -> bool {
@@ -506,7 +506,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
             ))
         } @else {
             (time_line(view, base))
-            @if let Some(items) = &view.items { (items.render(&view.address(base, None))) }
+            @if let Some(items) = &view.items { (items.render(&view.href(base, None))) }
             section { div.two { (calendar(view, base)) (pattern(view, base)) } }
             @if !view.thumbnails.is_empty() { (thumbnails(view, base)) }
             (version_table(view, base))
@@ -542,14 +542,14 @@ fn head(view: &View, place: Place<'_>) -> Markup {
             div.row {
                 @if let Some(last) = view.last_capture { a.btn.go href=(view.open(base, *last)) { "Open latest" } }
                 @if let Some((before, after)) = view.last_important {
-                    a.btn href=(compare_address(base, before, after, url)) { "Last important change" }
+                    a.btn href=(compare_href(base, before, after, url)) { "Last important change" }
                 }
                 a.btn href={ (base) "/article?url=" (escape(url)) } { "Article and edits" }
                 a.btn href={ (base) "/web/*/" (url) } { "Calendar" }
-                a.btn href=(notices_address(base, Some(url), None)) { "Notify me" }
+                a.btn href=(notices_href(base, Some(url), None)) { "Notify me" }
                 @if view.is_followed {
                     a.btn href={ (base) "/pin?url=" (escape(url)) } { "Pin a part" }
-                    (button(place, "retry", &[("url", url)], "Visit now", &page_address(base, url)))
+                    (button(place, "retry", &[("url", url)], "Visit now", &page_href(base, url)))
                 }
             }
         }
@@ -618,7 +618,7 @@ fn overview_of_days(view: &View, base: &str) -> Markup {
         (first..=last.number).map(|number| by_number.get(&number).copied().unwrap_or(0.0)).collect();
     let number = |at: Timestamp| at.as_millis().div_euclid(86_400_000);
     let framed = (number(*view.from), number(*view.until));
-    days(first, &values, framed, |number| view.address(base, Some(start_of_day(number + 1))))
+    days(first, &values, framed, |number| view.href(base, Some(start_of_day(number + 1))))
 }
 
 fn calendar(view: &View, base: &str) -> Markup {
@@ -634,8 +634,8 @@ fn calendar(view: &View, base: &str) -> Markup {
             share => (share * 4.0).ceil().clamp(1.0, 4.0) as u8,
         };
         html! {
-            a class={ "h" (step) } href=(view.address(base, Some(start_of_day(number + 1))))
-                title={ (counted(day.n_looks, "capture", "captures")) ", importance " (format!("{:.2}", day.total)) } { (date) }
+            a class={ "h" (step) } href=(view.href(base, Some(start_of_day(number + 1))))
+                title={ (counted(day.n_observations, "capture", "captures")) ", importance " (format!("{:.2}", day.total)) } { (date) }
         }
     };
     html! {
@@ -732,7 +732,7 @@ fn version_table(view: &View, base: &str) -> Markup {
     let (from, until) = (day_of_year(*view.from), day_of_year(*view.until));
     let other = format!(
         "{}&until={}{}",
-        page_address(base, &view.url),
+        page_href(base, &view.url),
         view.until.to_digits14(),
         if view.shows_all { "" } else { "&show=all" }
     );
@@ -752,7 +752,7 @@ fn version_table(view: &View, base: &str) -> Markup {
                     (segments(choices))
                     @for (rel, words, at) in steps {
                         @if let Some(at) = at {
-                            a.btn rel=(rel) href=(view.address(base, Some(Timestamp::from_secs(at.as_secs() + 1)))) { (words) (date_time(at)) }
+                            a.btn rel=(rel) href=(view.href(base, Some(Timestamp::from_secs(at.as_secs() + 1)))) { (words) (date_time(at)) }
                         }
                     }
                 }
@@ -767,7 +767,7 @@ fn version_table(view: &View, base: &str) -> Markup {
                 tbody { @for row in rows(view, base) { (row) } }
             }
             @if view.has_more {
-                p.more { a.btn href=(view.address(base, view.versions.last().map(|version| *version.time))) { "Older" } }
+                p.more { a.btn href=(view.href(base, view.versions.last().map(|version| *version.time))) { "Older" } }
             }
         }
     }

@@ -8,9 +8,7 @@ use url::Url;
 
 use super::admin::{form, login_hint};
 use super::components::{columns, date_time, empty, path_link, untrusted};
-use super::layout::{
-    Place, Shell, Tab, compare_address, host_with_port, page_address, path, query, site_address,
-};
+use super::layout::{Place, Shell, Tab, compare_href, host_with_port, page_href, path, query, site_href};
 use super::{Form, Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_engine::admin::{AdminAction, PartAction};
@@ -28,7 +26,7 @@ pub(crate) struct View {
     /// The site to which the setting applies.
     site: String,
     /// `pin` or `ignore`.
-    act: &'static str,
+    action: &'static str,
     selector: String,
     /// How importance would have changed.
     effect: Option<PartEffect>,
@@ -52,17 +50,17 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         ))
     };
     let seed = archive.settings().seeds.of_page(&parsed).ok_or_else(not_followed)?;
-    let act = if request.given("act") == Some("ignore") { "ignore" } else { "pin" };
+    let action = if request.given("act") == Some("ignore") { "ignore" } else { "pin" };
     let mut view = View {
         site: seed.scope.seed.to_string(),
-        act,
+        action,
         selector: text("selector"),
         importance: text("importance"),
         effect: None,
         problem: None,
         url,
     };
-    let part = request.given("selector").map(|_| read_part(seed, act, request));
+    let part = request.given("selector").map(|_| read_part(seed, action, request));
     match (part, request.form) {
         (Some(Ok(part)), _) => {
             let effect = part.effect(&archive, seed, MAX_EDITS, &|| ());
@@ -77,9 +75,9 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 }
 
 /// Reads the part as the action itself would.
-fn read_part(seed: &Seed, act: &str, request: &Request<'_>) -> Result<PartAction, String> {
+fn read_part(seed: &Seed, action: &str, request: &Request<'_>) -> Result<PartAction, String> {
     let read = AdminAction::read(|name| match name {
-        "act" => Some(act),
+        "act" => Some(action),
         "url" => Some(seed.scope.seed.as_str()),
         name => request.query.get(name),
     })?;
@@ -93,7 +91,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let host = host_with_port(&view.site);
     let main = html! {
         p.crumbs {
-            a href=(site_address(place.base, host)) { (untrusted(host)) } " / " (path_link(place.base, &view.url))
+            a href=(site_href(place.base, host)) { (untrusted(host)) } " / " (path_link(place.base, &view.url))
         }
         div.head {
             div {
@@ -118,7 +116,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let json = view.effect.as_ref().map(|_| {
         let parameters = [
             ("url", &*view.url),
-            ("act", view.act),
+            ("act", view.action),
             ("selector", &*view.selector),
             ("importance", &*view.importance),
         ];
@@ -131,7 +129,7 @@ fn summary(view: &View, effect: &PartEffect) -> Markup {
     html! {
         p.lead {
             "The last 30 days of " (untrusted(&view.site)) ", with " code { (untrusted(&view.selector)) } " "
-            @if view.act == "ignore" { "ignored" } @else { "pinned" } ": "
+            @if view.action == "ignore" { "ignored" } @else { "pinned" } ": "
             (counted(effect.n_touching as u64, "edit", "edits")) " changed it, " (effect.n_inside)
             " of them nothing else. The importance of all edits together was " (format!("{:.2}", effect.importance))
             " and would have been about " (format!("{:.2}", effect.importance_then)) "."
@@ -148,8 +146,8 @@ fn effect_form(view: &View, base: &str) -> Markup {
             form.do action={ (base) "/pin" } {
                 input type="hidden" name="url" value=(view.url);
                 label { "Part " input type="text" name="selector" value=(view.selector) size="36" placeholder="#headlines" required; }
-                @for (act, words) in [("pin", " counts most"), ("ignore", " does not count")] {
-                    label.sw { input type="radio" name="act" value=(act) checked[view.act == act]; (words) }
+                @for (action, words) in [("pin", " counts most"), ("ignore", " does not count")] {
+                    label.sw { input type="radio" name="act" value=(action) checked[view.action == action]; (words) }
                 }
                 label {
                     "Share, if pinned "
@@ -163,14 +161,14 @@ fn effect_form(view: &View, base: &str) -> Markup {
 }
 
 fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
-    let back = site_address(place.base, host_with_port(&view.site));
+    let back = site_href(place.base, host_with_port(&view.site));
     let fields = [("url", &*view.site), ("selector", &*view.selector), ("importance", &*view.importance)];
-    let act = form(
+    let action = form(
         place,
-        view.act,
+        view.action,
         &fields,
         &back,
-        &html! { button.btn.go { @if view.act == "ignore" { "Ignore" } @else { "Pin" } } },
+        &html! { button.btn.go { @if view.action == "ignore" { "Ignore" } @else { "Pin" } } },
     );
     html! {
         section {
@@ -184,8 +182,8 @@ fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
                     None,
                 )),
             }
-            div.row style="margin-top:16px" { (act) }
-            @if !act.0.is_empty() {
+            div.row style="margin-top:16px" { (action) }
+            @if !action.0.is_empty() {
                 p.mute.how { "It applies from the next capture of each page. Undo it on the page of the site." }
             }
             (login_hint(place))
@@ -202,13 +200,13 @@ fn strongest(effect: &PartEffect, base: &str) -> Markup {
                     @let at = Timestamp::parse(&other.time).ok();
                     @let before = other.before.as_deref().and_then(|before| Timestamp::parse(before).ok());
                     tr {
-                        td.w { a href=(page_address(base, &other.url)) { (untrusted(path(&other.url))) } }
+                        td.w { a href=(page_href(base, &other.url)) { (untrusted(path(&other.url))) } }
                         td data-l="Was" { (format!("{:.2}", other.importance)) }
                         td data-l="Would be" { b { (format!("{:.2}", other.importance_then)) } }
                         td.nowrap { (at.map(date_time).unwrap_or_default()) }
                         td {
                             @if let Some((before, after)) = before.zip(at) {
-                                a href=(compare_address(base, before, after, &other.url)) { "Compare" }
+                                a href=(compare_href(base, before, after, &other.url)) { "Compare" }
                             }
                         }
                     }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::components::{Time, columns, date_time, empty, untrusted};
-use super::layout::{Place, Shell, Tab, page_address, without_scheme};
+use super::layout::{Place, Shell, Tab, page_href, without_scheme};
 use super::{Problem, Request, known_page};
 use crate::summary::Summary;
 use perennial_archive::lock::is_being_written;
@@ -211,7 +211,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         (head(view, place.base))
         @if let Some(why) = &view.explanation {
             section {
-                div.sec { h2 { a.quiet href=(page_address(place.base, &why.url)) { (untrusted(without_scheme(&why.url))) } } }
+                div.sec { h2 { a.quiet href=(page_href(place.base, &why.url)) { (untrusted(without_scheme(&why.url))) } } }
                 p { b { (untrusted(&why.answer)) } }
                 dl.belief {
                     @for (number, sentence) in why.reasons.iter().enumerate() {
@@ -308,7 +308,7 @@ fn row(visit: &NextVisit, base: &str) -> Markup {
         tr {
             td.nowrap { (instant(visit).map_or("later".to_string(), minute)) }
             td.w {
-                a href=(page_address(base, &visit.url)) { (untrusted(without_scheme(&visit.url))) } br;
+                a href=(page_href(base, &visit.url)) { (untrusted(without_scheme(&visit.url))) } br;
                 span.small.mute { (untrusted(&visit.reason)) }
             }
             td data-l="Probability of change" { @if is_known { (format!("{probability:.0} %")) } @else { "-" } }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::charts::{Axis, Bar, HATCH, intervals};
 use super::components::{Time, alert, date_time, empty, field, tick, title, untrusted};
 use super::layout::{
-    Place, Shell, Tab, host_with_port, page_address, query, site_address, version_address, without_scheme,
+    Place, Shell, Tab, host_with_port, page_href, query, site_href, version_href, without_scheme,
 };
 use super::{Problem, Request};
 use perennial_archive::Snapshot;
@@ -24,7 +24,7 @@ use perennial_engine::search::{SearchHit, SearchQuery, find_pages};
 const MAX_ANSWERS: usize = 50;
 /// Captures that are drawn per page.
 const MAX_CAPTURES: usize = 200;
-/// PresenceView intervals per page that are listed without unfolding.
+/// Intervals per page that are listed without unfolding.
 const MAX_INTERVALS: usize = 4;
 
 #[derive(Serialize, JsonSchema)]
@@ -57,12 +57,12 @@ pub(crate) struct PresenceView {
 }
 
 impl From<PassagePresence> for PresenceView {
-    fn from(stay: PassagePresence) -> PresenceView {
+    fn from(presence: PassagePresence) -> PresenceView {
         PresenceView {
-            absent_until: stay.absent_until.map(Time),
-            first: stay.first.into(),
-            last: stay.last.into(),
-            gone: stay.gone.map(Time),
+            absent_until: presence.absent_until.map(Time),
+            first: presence.first.into(),
+            last: presence.last.into(),
+            gone: presence.gone.map(Time),
         }
     }
 }
@@ -153,7 +153,7 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
     };
     // If `to` is a day, the span includes it.
     let is_day = to.is_some_and(|to| to.len() == 10);
-    let question = SearchQuery {
+    let search = SearchQuery {
         host: form.site.as_deref(),
         since,
         until: until.map(|until| if is_day { until + Span::from_hours(24) } else { until }),
@@ -163,9 +163,9 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         ..SearchQuery::default()
     };
     let store = snapshot.store();
-    let found = find_pages(store, &texts, &words, &question)?;
+    let found = find_pages(store, &texts, &words, &search)?;
     if form.is_important {
-        let all = SearchQuery { is_important: false, limit: 1, ..question };
+        let all = SearchQuery { is_important: false, limit: 1, ..search };
         let summary = request.served.summaries.latest(&request.served.pool)?;
         let bytes = summary.and_then(|summary| summary.text_bytes);
         view.restricted = Some(RestrictionCost {
@@ -188,7 +188,7 @@ fn row(store: &Store, hit: SearchHit) -> anyhow::Result<SearchRow> {
         text: hit.excerpt.text,
         matches: hit.excerpt.found,
         place: hit.excerpt.role.name(),
-        presence: hit.stays.into_iter().map(PresenceView::from).collect(),
+        presence: hit.presences.into_iter().map(PresenceView::from).collect(),
         captures: observations.iter().step_by(step).map(|observation| observation.time).collect(),
     })
 }
@@ -355,7 +355,7 @@ fn hit_list(view: &View, base: &str) -> Markup {
                 div.iv.axisrow { div.say.small.mute style="padding-bottom:4px" { "By site" } (axis.head()) }
                 @for (host, rows) in &hosts {
                     h3.grp {
-                        a.quiet href=(site_address(base, host)) { (untrusted(host)) } " "
+                        a.quiet href=(site_href(base, host)) { (untrusted(host)) } " "
                         span { (counted(rows.len() as u64, "page", "pages")) }
                     }
                     @for row in rows { (hit_row(row, base, axis)) }
@@ -372,18 +372,15 @@ fn hit_list(view: &View, base: &str) -> Markup {
 }
 
 fn hit_row(row: &SearchRow, base: &str, axis: Axis) -> Markup {
-    let open = row
-        .presence
-        .last()
-        .map(|interval| version_address(base, *interval.last, &row.url))
-        .unwrap_or_default();
+    let open =
+        row.presence.last().map(|interval| version_href(base, *interval.last, &row.url)).unwrap_or_default();
     let label = row.presence.first().map(describe).unwrap_or_default();
     html! {
         div.iv {
             div.say {
                 p { a.quiet href=(open) { (marked(&row.text, &row.matches)) } }
                 p.small.mute {
-                    a href=(page_address(base, &row.url)) { (untrusted(without_scheme(&row.url))) } ", "
+                    a href=(page_href(base, &row.url)) { (untrusted(without_scheme(&row.url))) } ", "
                     @if let Some(name) = &row.title { (title(name)) ", " } (row.place)
                 }
                 (presence_list(&row.presence))

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::admin::host_settings;
 use super::charts::{Axis, curve, small_bars};
 use super::components::{Range, Time, columns, empty, percent, segments, time, title, untrusted};
-use super::layout::{Place, Shell, Tab, page_address, path, site_address, version_address};
+use super::layout::{Place, Shell, Tab, page_href, path, site_href, version_href};
 use super::overview::{Warning, warning_actions};
 use super::{Problem, Request};
 use crate::summary::Summary;
@@ -304,7 +304,7 @@ fn load_feeds(store: &Store, host: &str) -> anyhow::Result<Vec<SiteFeed>> {
 }
 
 pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
-    let back = site_address(place.base, &view.host);
+    let back = site_href(place.base, &view.host);
     let main = html! {
         (head(view, place))
         (heat(view))
@@ -346,7 +346,7 @@ fn head(view: &View, place: Place<'_>) -> Markup {
                     b { (untrusted(&warning.title)) "." } " "
                     (untrusted(&format!("{} {} {}", warning.text, warning.hint, warning.command.as_deref().unwrap_or_default())))
                 }
-                (warning_actions(place, &view.host, &site_address(base, &view.host)))
+                (warning_actions(place, &view.host, &site_href(base, &view.host)))
             }
         }
     }
@@ -408,14 +408,14 @@ fn coherence(view: &View, base: &str) -> Markup {
     let ends = points.first().zip(points.last()).filter(|(first, last)| first.at != last.at);
     let Some((first, last)) = ends else { return html! {} };
     // The home page of the site, or else its most important page.
-    let front = view.pages.iter().find(|page| path(&page.url) == "/").or(view.pages.first());
-    let href = |at: Timestamp| front.map(|page| version_address(base, at, &page.url)).unwrap_or_default();
+    let home = view.pages.iter().find(|page| path(&page.url) == "/").or(view.pages.first());
+    let href = |at: Timestamp| home.map(|page| version_href(base, at, &page.url)).unwrap_or_default();
     let axis = Axis { from: *first.at, until: *last.at };
-    let drawn: Vec<_> = points.iter().map(|point| (*point.at, point.at_least, point.at_most)).collect();
+    let intervals: Vec<_> = points.iter().map(|point| (*point.at, point.at_least, point.at_most)).collect();
     html! {
         section {
             div.sec { h2 { "Coherence over time" } p.legend { "line: lower bound; shaded: up to the upper bound" } }
-            (curve(axis, &drawn, "Coherence of the site over time", href))
+            (curve(axis, &intervals, "Coherence of the site over time", href))
             p.cap {
                 "Share of the site's content that is consistent if it is replayed as of an instant. On "
                 (day_and_minute(*last.at)) " it is " (percent(last.at_least)) " to " (percent(last.at_most))
@@ -461,13 +461,10 @@ fn directories(summary: &SiteSummary) -> Markup {
 }
 
 fn pages(view: &View, base: &str) -> Markup {
-    let address = site_address(base, &view.host);
+    let href = site_href(base, &view.host);
     let choices = [
-        ("By importance".to_owned(), view.is_by_freshness.then(|| format!("{address}#pages"))),
-        (
-            "By last capture".to_owned(),
-            (!view.is_by_freshness).then(|| format!("{address}?order=fresh#pages")),
-        ),
+        ("By importance".to_owned(), view.is_by_freshness.then(|| format!("{href}#pages"))),
+        ("By last capture".to_owned(), (!view.is_by_freshness).then(|| format!("{href}?order=fresh#pages"))),
     ];
     html! {
         section #pages {
@@ -478,7 +475,7 @@ fn pages(view: &View, base: &str) -> Markup {
                     @for page in view.pages.iter().take(MAX_LISTED) {
                         tr {
                             td.w {
-                                a href=(page_address(base, &page.url)) { (untrusted(path(&page.url))) } br;
+                                a href=(page_href(base, &page.url)) { (untrusted(path(&page.url))) } br;
                                 span.small.mute { (title(page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or("untitled"))) }
                             }
                             td data-l="Total importance" { (format!("{:.2}", page.importance)) }
@@ -517,7 +514,7 @@ fn feeds(view: &View, base: &str) -> Markup {
                     @for feed in &view.feeds {
                         tr {
                             td.w {
-                                a href=(page_address(base, &feed.url)) { (untrusted(path(&feed.url))) } br;
+                                a href=(page_href(base, &feed.url)) { (untrusted(path(&feed.url))) } br;
                                 span.small.mute { (title(&feed.title)) }
                             }
                             td data-l="Items" { (grouped(feed.n_items)) }
@@ -528,7 +525,7 @@ fn feeds(view: &View, base: &str) -> Markup {
                                     p.small {
                                         span.mute { (day_and_minute(*at)) } " "
                                         @match link {
-                                            Some(link) => a.quiet href=(page_address(base, link)) { (title(headline)) },
+                                            Some(link) => a.quiet href=(page_href(base, link)) { (title(headline)) },
                                             None => (title(headline)),
                                         }
                                     }

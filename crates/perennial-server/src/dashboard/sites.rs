@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::admin::all_settings;
 use super::components::{Range, Time, columns, date_time, empty, percent, untrusted};
-use super::layout::{Place, Shell, Tab, site_address};
+use super::layout::{Place, Shell, Tab, site_href};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_engine::html::dates::{counted, grouped};
@@ -75,7 +75,7 @@ fn table(sites: &[SiteRow], base: &str) -> Markup {
             tbody {
                 @for site in sites.iter().take(MAX_SITES) {
                     tr {
-                        td.w { a href=(site_address(base, &site.host)) { (untrusted(&site.host)) } }
+                        td.w { a href=(site_href(base, &site.host)) { (untrusted(&site.host)) } }
                         td data-l="Pages" { (grouped(site.n_pages)) }
                         td data-l="Captures" { (grouped(site.n_captures)) }
                         td.w data-l="Completeness" {

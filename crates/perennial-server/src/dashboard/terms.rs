@@ -79,8 +79,8 @@ fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::R
         view.problem = Some("No text index; run `perennial analyse` to build it.".into());
         return Ok(view);
     };
-    let question = TermsQuery { since: *view.since, until: None, host: site, limit: MAX_TERMS };
-    let found = new_terms(store, &texts, &question)?;
+    let query = TermsQuery { since: *view.since, until: None, host: site, limit: MAX_TERMS };
+    let found = new_terms(store, &texts, &query)?;
     (view.n_passages, view.n_before, view.is_partial) = (found.n_passages, found.n_before, found.is_partial);
     view.terms = found
         .terms
@@ -137,8 +137,8 @@ fn form(view: &View, base: &str) -> Markup {
     html! {
         form.filters aria-label="Span" action={ (base) "/terms" } {
             (segments(SPANS.map(|(since, name)| {
-                let address = format!("{base}/terms?{}", terms_query(view, since));
-                (name.to_owned(), (since != view.since_given).then_some(address))
+                let href = format!("{base}/terms?{}", terms_query(view, since));
+                (name.to_owned(), (since != view.since_given).then_some(href))
             })))
             (field("since", "Since", 12, &view.since_given, "2026-01-28"))
             (field("site", "Site", 16, view.site.as_deref().unwrap_or_default(), "all"))

@@ -1,4 +1,4 @@
-//! A comparison -> the changes that a reader is told, numbered, each with the parts of both versions that it is about.
+//! A comparison -> the numbered changes that readers see, each with the parts of both versions that it concerns.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::elements::Side;
 use super::words::Difference;
 use perennial_engine::analyse::{Comparison, ElementContent, OperationReport};
 
-/// What a switch shows or hides.
+/// The changes that one switch shows or hides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Group {
     News,
@@ -20,7 +20,7 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// The class of its marks.
+    /// CSS class of its marks.
     pub(super) fn class(self) -> &'static str {
         match self {
             Group::News => "news",
@@ -32,42 +32,42 @@ impl Group {
 }
 
 /// One change.
-pub(super) struct Change {
+pub(super) struct ShownChange {
     pub(super) op: OperationKind,
-    /// What changed, in a word or two.
+    /// A short name of the changed part.
     pub(super) subject: &'static str,
     pub(super) role: Option<&'static str>,
     pub(super) group: Group,
-    /// Importance by itself.
+    /// Its absolute importance.
     pub(super) value: f64,
-    /// Share of the importance of all.
+    /// Its share of the importance of all changes.
     pub(super) share: f64,
-    /// Places in the pieces of the version before.
+    /// Indices of its pieces in the version before.
     pub(super) before: Vec<usize>,
-    /// Places in the pieces of the version after.
+    /// Indices of its pieces in the version after.
     pub(super) after: Vec<usize>,
     /// For an update, how the words of the pieces differ.
     pub(super) difference: Option<Difference>,
-    /// The words in which it is told, where these are not those of the pieces: a headline without its surroundings.
-    pub(super) told: Option<Told>,
+    /// The words to show if they are not those of the pieces: a headline without its surroundings.
+    pub(super) words: Option<ShownWords>,
 }
 
-/// A change in words.
-pub(super) struct Told {
+/// The words of a change before and after.
+pub(super) struct ShownWords {
     pub(super) before: String,
     pub(super) after: String,
     pub(super) difference: Difference,
 }
 
-/// Changes that are shown; a page that changed in more ways is another page.
+/// Maximum number of shown changes. With more of them the versions have little in common.
 pub(super) const MAX_CHANGES: usize = 2_000;
 
-/// All changes, the most important first, and how many there are beyond those that are shown.
+/// The shown changes, the most important first, and the number of the others.
 pub(super) fn changes_of(
     comparison: &Comparison,
     before: &Side<'_>,
     after: &Side<'_>,
-) -> (Vec<Change>, usize) {
+) -> (Vec<ShownChange>, usize) {
     let entries = comparison.entries();
     let hub = comparison.delta.items.as_ref().filter(|items| items.is_listing);
     let mut finder = Finder {
@@ -75,14 +75,14 @@ pub(super) fn changes_of(
         after,
         taken_before: vec![false; before.pieces.len()],
         taken_after: vec![false; after.pieces.len()],
-        told_before: HashSet::new(),
-        told_after: HashSet::new(),
+        shown_before: HashSet::new(),
+        shown_after: HashSet::new(),
     };
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<ShownChange> = Vec::new();
     let n_operations = comparison.assessment.contributions.len();
     if let Some(items) = hub {
-        let told = items.visible_changes().zip(&entries[n_operations.min(entries.len())..]);
-        changes.extend(told.map(|(item, entry)| finder.item(item, entry)));
+        let words = items.visible_changes().zip(&entries[n_operations.min(entries.len())..]);
+        changes.extend(words.map(|(item, entry)| finder.item(item, entry)));
         changes.extend(finder.moved_items(items));
     }
     for (operation, entry) in comparison.delta.operations().zip(&entries) {
@@ -99,9 +99,9 @@ struct Finder<'s, 't> {
     after: &'s Side<'t>,
     taken_before: Vec<bool>,
     taken_after: Vec<bool>,
-    /// Pieces of headlines, whose changes are told by these.
-    told_before: HashSet<usize>,
-    told_after: HashSet<usize>,
+    /// Pieces of headlines. The changes of headlines already show them.
+    shown_before: HashSet<usize>,
+    shown_after: HashSet<usize>,
 }
 
 impl Finder<'_, '_> {
@@ -111,7 +111,7 @@ impl Finder<'_, '_> {
         operation: &Operation<'_>,
         entry: &OperationReport,
         is_listing: bool,
-    ) -> Option<Change> {
+    ) -> Option<ShownChange> {
         let (before, after) = match operation.subject {
             Subject::Element { before, after } => {
                 let block_before = operation.block_before.unwrap_or_default();
@@ -137,16 +137,16 @@ impl Finder<'_, '_> {
             Subject::Block(Some(block)) => (None, Some(self.own_pieces(block, false))),
         };
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-        let is_told = before.iter().all(|place| self.told_before.contains(place))
-            && after.iter().all(|place| self.told_after.contains(place));
-        if before.is_empty() && after.is_empty() || is_told {
+        let is_shown = before.iter().all(|place| self.shown_before.contains(place))
+            && after.iter().all(|place| self.shown_after.contains(place));
+        if before.is_empty() && after.is_empty() || is_shown {
             return None;
         }
         let subject = if entry.element == "block" { self.block_name(&before, &after) } else { entry.element };
         Some(self.change(operation.kind, subject, group_of(entry, is_listing), entry, before, after))
     }
 
-    /// What is new in a new block, or went with one that went: not what moved into it or out of it.
+    /// New content of a new block, or lost content of a removed one, without content that moved into it or out of it.
     fn own_pieces(&mut self, block: &Block, is_before: bool) -> Vec<usize> {
         let (side, taken) = match is_before {
             true => (self.before, &mut self.taken_before),
@@ -169,14 +169,14 @@ impl Finder<'_, '_> {
         if before.len().max(after.len()) == 1 { "block" } else { "block of several" }
     }
 
-    fn item(&mut self, change: &ItemChange, entry: &OperationReport) -> Change {
+    fn item(&mut self, change: &ItemChange, entry: &OperationReport) -> ShownChange {
         let before = change.before.as_ref().map(|item| self.before.find_item(item)).unwrap_or_default();
         let after = change.after.as_ref().map(|item| self.after.find_item(item)).unwrap_or_default();
         for (places, taken) in [(&before, &mut self.taken_before), (&after, &mut self.taken_after)] {
             places.iter().for_each(|&place| taken[place] = true);
         }
-        self.told_before.extend(&before);
-        self.told_after.extend(&after);
+        self.shown_before.extend(&before);
+        self.shown_after.extend(&after);
         let (op, subject) = match change.kind {
             ItemChangeKind::Insert => (OperationKind::Insert, "headline"),
             ItemChangeKind::Leave => (OperationKind::Delete, "headline"),
@@ -190,12 +190,15 @@ impl Finder<'_, '_> {
         let (old, new) = (text(&entry.before), text(&entry.after));
         let is_update = op == OperationKind::Update;
         let difference = if is_update { Difference::of(&old, &new) } else { Difference::of("", "") };
-        let told = Told { difference, before: old, after: new };
-        Change { told: Some(told), ..self.change(op, subject, group_of(entry, false), entry, before, after) }
+        let words = ShownWords { difference, before: old, after: new };
+        ShownChange {
+            words: Some(words),
+            ..self.change(op, subject, group_of(entry, false), entry, before, after)
+        }
     }
 
-    /// Headlines that stay but stand in another order.
-    fn moved_items(&mut self, items: &ItemDelta) -> Vec<Change> {
+    /// Headlines that both versions have in a different order.
+    fn moved_items(&mut self, items: &ItemDelta) -> Vec<ShownChange> {
         let (Some(before), Some(after)) = (&self.before.tree.list, &self.after.tree.list) else {
             return Vec::new();
         };
@@ -212,9 +215,10 @@ impl Finder<'_, '_> {
             };
             let (before, after) = (self.before.find_item(item_before), self.after.find_item(item_after));
             let (entry, title) = (OperationReport::default(), item_after.title.clone());
-            let told = Told { difference: Difference::of("", ""), before: title.clone(), after: title };
+            let words =
+                ShownWords { difference: Difference::of("", ""), before: title.clone(), after: title };
             let change = self.change(OperationKind::Move, "headline", Group::Moves, &entry, before, after);
-            changes.push(Change { told: Some(told), ..change });
+            changes.push(ShownChange { words: Some(words), ..change });
         }
         changes
     }
@@ -227,12 +231,12 @@ impl Finder<'_, '_> {
         entry: &OperationReport,
         before: Vec<usize>,
         after: Vec<usize>,
-    ) -> Change {
+    ) -> ShownChange {
         let is_update = op == OperationKind::Update;
         let difference =
             is_update.then(|| Difference::of(&joined(self.before, &before), &joined(self.after, &after)));
-        let told = self.told(is_update, &before, &after);
-        Change {
+        let words = self.words(is_update, &before, &after);
+        ShownChange {
             op,
             subject,
             role: entry.role.filter(|role| *role != "other"),
@@ -242,12 +246,12 @@ impl Finder<'_, '_> {
             before,
             after,
             difference,
-            told,
+            words,
         }
     }
 
-    /// A change of one text with links within is told as it is read: with their names.
-    fn told(&self, is_update: bool, before: &[usize], after: &[usize]) -> Option<Told> {
+    /// The words of a changed text. The names of links within it are included, because readers see them.
+    fn words(&self, is_update: bool, before: &[usize], after: &[usize]) -> Option<ShownWords> {
         let one = |side: &Side<'_>, places: &[usize]| match places {
             [place] => Some(side.pieces[*place].read().into_owned()),
             [] => Some(String::new()),
@@ -258,7 +262,7 @@ impl Finder<'_, '_> {
             return None;
         }
         let difference = if is_update { Difference::of(&old, &new) } else { Difference::of("", "") };
-        Some(Told { before: old, after: new, difference })
+        Some(ShownWords { before: old, after: new, difference })
     }
 }
 
@@ -268,7 +272,7 @@ pub(super) fn joined(side: &Side<'_>, places: &[usize]) -> String {
     texts.collect::<Vec<&str>>().join(" ")
 }
 
-/// On a front page the headlines tell what changed: what weighs nothing beside them is their surroundings.
+/// On a listing page the headlines show what changed. Changes without weight are their surroundings.
 fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
     match entry {
         _ if entry.advertisement => Group::Ads,
@@ -278,7 +282,7 @@ fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
     }
 }
 
-/// The fewest pairs without which the first numbers ascend.
+/// The smallest set of pairs without which the first numbers ascend.
 fn not_ascending(pairs: &[(u32, usize)]) -> Vec<(u32, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut previous = vec![usize::MAX; pairs.len()];
@@ -292,13 +296,13 @@ fn not_ascending(pairs: &[(u32, usize)]) -> Vec<(u32, usize)> {
             None => ends.push(index),
         }
     }
-    let mut stays = vec![false; pairs.len()];
+    let mut is_in_order = vec![false; pairs.len()];
     let mut next = ends.last().copied().unwrap_or(usize::MAX);
-    while let Some(stays) = stays.get_mut(next) {
-        *stays = true;
+    while let Some(is_in_order) = is_in_order.get_mut(next) {
+        *is_in_order = true;
         next = previous[next];
     }
-    pairs.iter().zip(stays).filter(|(_, stays)| !stays).map(|(pair, _)| *pair).collect()
+    pairs.iter().zip(is_in_order).filter(|(_, is_in_order)| !is_in_order).map(|(pair, _)| *pair).collect()
 }
 
 fn elements(leaf: &Block) -> impl Iterator<Item = perennial_core::page::diff::Element> + '_ {

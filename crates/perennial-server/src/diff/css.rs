@@ -1,5 +1,5 @@
-//! A captured stylesheet -> one that refers to nothing: what it imports and the pictures and fonts that it names stand within
-//! it, as far as there is room.
+//! A captured stylesheet -> a self-contained one: imported stylesheets, pictures and fonts are embedded as far as the
+//! limits allow.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use perennial_core::text::charset::decode_text;
 use perennial_render::CapturedResource;
 use url::Url;
 
-/// Imports within imports that are followed.
+/// Maximum depth of imports.
 const MAX_IMPORTS: usize = 4;
-/// Bytes of all stylesheets of a page.
+/// Maximum bytes of all stylesheets of a page.
 const MAX_STYLE_BYTES: usize = 4 << 20;
-/// Bytes of one picture or font.
+/// Maximum bytes of one picture or font.
 const MAX_ASSET_BYTES: usize = 1 << 20;
-/// Bytes of all of them.
+/// Maximum bytes of all pictures and fonts.
 const MAX_ASSETS_BYTES: usize = 6 << 20;
 
 /// Finds captured stylesheets, pictures and fonts of a page, within bounds.
@@ -29,22 +29,22 @@ impl<'a> Assets<'a> {
         Assets { find, n_style_bytes: 0, n_asset_bytes: 0 }
     }
 
-    /// The text of a stylesheet at an address, ready to stand in a `style` element.
-    pub(super) fn stylesheet(&mut self, address: &Url) -> Option<String> {
-        self.imported(address, MAX_IMPORTS)
+    /// The text of the stylesheet at a URL, ready for a `style` element.
+    pub(super) fn stylesheet(&mut self, url: &Url) -> Option<String> {
+        self.imported(url, MAX_IMPORTS)
     }
 
-    fn imported(&mut self, address: &Url, n_imports: usize) -> Option<String> {
-        let found = (self.find)(address.as_str()).filter(|found| (200..300).contains(&found.status))?;
+    fn imported(&mut self, url: &Url, n_imports: usize) -> Option<String> {
+        let found = (self.find)(url.as_str()).filter(|found| (200..300).contains(&found.status))?;
         let text = decode_text(&found.body, Some(found.content_type.as_str()));
         self.n_style_bytes += text.len();
         if self.n_style_bytes > MAX_STYLE_BYTES {
             return None;
         }
-        Some(self.style_within(&text, address, n_imports))
+        Some(self.style_within(&text, url, n_imports))
     }
 
-    /// A stylesheet that stands in the page.
+    /// The text of a stylesheet that is part of the page.
     pub(super) fn style(&mut self, text: &str, base: Option<&Url>) -> String {
         match base {
             Some(base) => self.style_within(text, base, MAX_IMPORTS),
@@ -66,7 +66,7 @@ impl<'a> Assets<'a> {
         without_tags(&out)
     }
 
-    /// What stands for the beginning of a text, and how many bytes it stands for.
+    /// The replacement for the first token of a text, and the number of bytes that it replaces.
     fn token<'t>(&mut self, text: &'t str, base: &Url, n_imports: usize) -> (Cow<'t, str>, usize) {
         let first = text.chars().next().map_or(0, char::len_utf8);
         if text.starts_with("/*") {
@@ -77,53 +77,51 @@ impl<'a> Assets<'a> {
             return (Cow::Borrowed(&text[..end]), end);
         }
         if starts_with(text, "@import")
-            && let Some((address, media, end)) = import(text)
+            && let Some((url, media, end)) = import(text)
         {
-            let address = base.join(&address).ok().filter(|_| n_imports > 0);
-            let style =
-                address.and_then(|address| self.imported(&address, n_imports - 1)).unwrap_or_default();
+            let url = base.join(&url).ok().filter(|_| n_imports > 0);
+            let style = url.and_then(|url| self.imported(&url, n_imports - 1)).unwrap_or_default();
             let media = media.trim();
             let written = if media.is_empty() { style } else { format!("@media {media}{{{style}}}") };
             return (Cow::Owned(written), end);
         }
         if starts_with(text, "url(")
-            && let Some((address, end)) = url_function(text)
+            && let Some((url, end)) = url_function(text)
         {
-            let asset = base.join(&address).ok().and_then(|address| self.asset(&address));
+            let asset = base.join(&url).ok().and_then(|url| self.asset(&url));
             let data = asset.unwrap_or_else(|| "data:,".to_string());
             return (Cow::Owned(format!("url(\"{data}\")")), end);
         }
         (Cow::Borrowed(&text[..first]), first)
     }
 
-    /// A picture or a font as a `data:` address.
-    pub(super) fn asset(&mut self, address: &Url) -> Option<String> {
-        if address.scheme() == "data" {
-            let is_safe = address.path().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
-            let has_room = address.as_str().len() <= MAX_ASSET_BYTES;
-            return (is_safe && has_room && !address.as_str().contains(['"', '\\']))
-                .then(|| address.to_string());
+    /// A picture or a font as a `data:` URL.
+    pub(super) fn asset(&mut self, url: &Url) -> Option<String> {
+        if url.scheme() == "data" {
+            let is_safe = url.path().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
+            let has_room = url.as_str().len() <= MAX_ASSET_BYTES;
+            return (is_safe && has_room && !url.as_str().contains(['"', '\\'])).then(|| url.to_string());
         }
         if self.n_asset_bytes >= MAX_ASSETS_BYTES {
             return None;
         }
-        let found = (self.find)(address.as_str()).filter(|found| (200..300).contains(&found.status))?;
+        let found = (self.find)(url.as_str()).filter(|found| (200..300).contains(&found.status))?;
         if found.body.is_empty() || found.body.len() > MAX_ASSET_BYTES {
             return None;
         }
-        let kind = asset_kind(&found, address)?;
+        let kind = asset_kind(&found, url)?;
         self.n_asset_bytes += found.body.len();
         Some(format!("data:{kind};base64,{}", BASE64.encode(&found.body)))
     }
 }
 
-/// A style in which nothing can be taken for a tag, wherever it stands; in the strings of a style the two are the same.
+/// Escapes `<`, so that no part of a style can be parsed as a tag. In the strings of a style the escape has the same meaning.
 fn without_tags(style: &str) -> String {
     style.replace('<', "\\3c ")
 }
 
 /// The media type of a picture or font; `None` for anything else.
-fn asset_kind(found: &CapturedResource, address: &Url) -> Option<String> {
+fn asset_kind(found: &CapturedResource, url: &Url) -> Option<String> {
     let named = found.content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     let is_plain =
         named.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'+' | b'.'));
@@ -144,7 +142,7 @@ fn asset_kind(found: &CapturedResource, address: &Url) -> Option<String> {
         ("woff2", "font/woff2"),
         ("ttf", "font/ttf"),
     ];
-    let suffix = address.path().rsplit('.').next().unwrap_or("").to_ascii_lowercase();
+    let suffix = url.path().rsplit('.').next().unwrap_or("").to_ascii_lowercase();
     known.iter().find(|(known, _)| *known == suffix).map(|(_, kind)| kind.to_string())
 }
 
@@ -152,7 +150,7 @@ fn starts_with(text: &str, word: &str) -> bool {
     text.as_bytes().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Bytes of the string that a text begins with, quotes included.
+/// Length in bytes of the string at the start of a text, with its quotes.
 fn string_end(text: &str) -> usize {
     let mut bytes = text.bytes().enumerate();
     let quote = bytes.next().map(|(_, quote)| quote);
@@ -169,7 +167,7 @@ fn string_end(text: &str) -> usize {
     text.len()
 }
 
-/// The address of `url(...)` and the bytes that it takes.
+/// The URL in `url(...)` at the start of a text, and the length of the whole in bytes.
 fn url_function(text: &str) -> Option<(String, usize)> {
     let inner = &text[4..];
     let lead = inner.len() - inner.trim_start().len();
@@ -177,18 +175,18 @@ fn url_function(text: &str) -> Option<(String, usize)> {
     if inner.starts_with(['"', '\'']) {
         let end = string_end(inner);
         let close = inner[end..].find(')')?;
-        let address = inner.get(1..end.saturating_sub(1)).unwrap_or("");
-        return Some((address.replace('\\', ""), 4 + lead + end + close + 1));
+        let url = inner.get(1..end.saturating_sub(1)).unwrap_or("");
+        return Some((url.replace('\\', ""), 4 + lead + end + close + 1));
     }
     let close = inner.find(')')?;
     Some((inner[..close].trim().replace('\\', ""), 4 + lead + close + 1))
 }
 
-/// Address and media of an `@import`, and the bytes that it takes.
+/// URL and media of an `@import` at the start of a text, and its length in bytes.
 fn import(text: &str) -> Option<(String, String, usize)> {
     let start = text.len() - text["@import".len()..].trim_start().len();
     let rest = &text[start..];
-    let (address, n_read) = match rest {
+    let (url, n_read) = match rest {
         _ if starts_with(rest, "url(") => url_function(rest)?,
         _ if rest.starts_with(['"', '\'']) => {
             let end = string_end(rest);
@@ -200,7 +198,7 @@ fn import(text: &str) -> Option<(String, String, usize)> {
     let end = media.find(';').unwrap_or(media.len());
     let is_plain = !media[..end].contains(['{', '}', '"', '\'']);
     let close = start + n_read + (end + 1).min(media.len());
-    is_plain.then(|| (address, media[..end].to_string(), close))
+    is_plain.then(|| (url, media[..end].to_string(), close))
 }
 
 #[cfg(test)]
@@ -208,8 +206,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn find(address: &str) -> Option<CapturedResource> {
-        let (content_type, body) = match address {
+    fn find(url: &str) -> Option<CapturedResource> {
+        let (content_type, body) = match url {
             "http://a.example/more.css" => ("text/css", "b{color:red}@import 'more.css';"),
             "http://a.example/i.png" => ("image/png", "picture"),
             "http://a.example/page" => ("text/html", "<script>"),

@@ -211,8 +211,8 @@
     if (event.ctrlKey || event.metaKey || event.altKey || /^(TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
     const beside = { '[': 'prev', ']': 'next' }[event.key];
     if (event.target.type === 'search') return;
-    if (event.key === 'n' || event.key === 'j') { step(1); tell(); }
-    else if (event.key === 'p' || event.key === 'k') { step(-1); tell(); }
+    if (event.key === 'n' || event.key === 'j') { step(1); updateUrl(); }
+    else if (event.key === 'p' || event.key === 'k') { step(-1); updateUrl(); }
     else if (beside) { const link = root.querySelector('a[rel=' + beside + ']'); if (link) link.click(); }
     else {
       const box = { m: 'f-moves', a: 'f-ads', o: 'f-noise' }[event.key];
@@ -227,7 +227,7 @@
     page.addEventListener('click', event => {
       const mark = event.target.closest && event.target.closest('[data-pd],[data-pd-frame]');
       if (event.target.closest && event.target.closest('a')) event.preventDefault();
-      if (mark) { choose(Number(mark.dataset.pd || mark.dataset.pdFrame)); tell(); }
+      if (mark) { choose(Number(mark.dataset.pd || mark.dataset.pdFrame)); updateUrl(); }
     });
     filter();
     fit();
@@ -251,17 +251,17 @@
     number();
     draw();
     if (current) choose(current);
-    tell();
+    updateUrl();
   }
   root.addEventListener('click', event => {
     const link = event.target.closest('.pd-list a[data-pd],.tags b');
     if (!link) return;
     event.preventDefault();
     choose(Number(link.dataset.pd));
-    tell();
+    updateUrl();
   });
 
-  // The address names exactly what is shown: the view, the switches, the change.
+  // The URL's fragment contains all that is shown: the view, the switches, the change.
   const SWITCHES = ['moves', 'ads', 'noise'];
   const here = root.querySelector('.pd-here');
   function name() {
@@ -272,21 +272,21 @@
     here.hidden = false;
     return here.href = '#' + parts.join('&');
   }
-  function tell() {
-    // A file may not have its address changed in every browser; the link says it too.
+  function updateUrl() {
+    // Some browsers do not let a file change its URL; the link contains it too.
     try { history.replaceState(null, '', name()); } catch { return; }
   }
-  function obey() {
-    const asked = new URLSearchParams(location.hash.slice(1)), view = [...root.querySelectorAll('.seg input')].find(view => view.value === asked.get('view'));
+  function applyUrl() {
+    const wanted = new URLSearchParams(location.hash.slice(1)), view = [...root.querySelectorAll('.seg input')].find(view => view.value === wanted.get('view'));
     if (view) view.checked = true;
-    if (asked.has('show')) for (const name of SWITCHES) at('f-' + name).checked = asked.get('show').split(',').includes(name);
-    const number = Number(asked.get('change'));
+    if (wanted.has('show')) for (const name of SWITCHES) at('f-' + name).checked = wanted.get('show').split(',').includes(name);
+    const number = Number(wanted.get('change'));
     if (root.querySelector('.pd-list a[data-pd="' + number + '"]')) current = number;
-    if (asked.has('view') || asked.has('show')) show();
+    if (wanted.has('view') || wanted.has('show')) show();
   }
-  obey();
+  applyUrl();
   name();
-  addEventListener('hashchange', obey);
+  addEventListener('hashchange', applyUrl);
 
   // The handles of the slider stop at versions only, and both show where they are before they go there.
   const slider = root.querySelector('.pd-slider');

@@ -1,4 +1,4 @@
-//! The tree of one version -> its links, images and texts in reading order, found again by block and content.
+//! The tree of one version -> its links, images and texts in reading order, indexed by block and content.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use super::words::words;
 pub(super) struct Piece<'t> {
     pub(super) kind: ElementKind,
     pub(super) text: &'t str,
-    pub(super) address: &'t str,
-    /// The names of the links within a text, and the bytes of it before each.
+    pub(super) url: &'t str,
+    /// The names of the links within a text, and the byte offset of each in it.
     names: Vec<(usize, &'t str)>,
     pub(super) id: NodeId,
     /// Number of its leaf, in reading order.
@@ -41,7 +41,7 @@ impl Piece<'_> {
     }
 }
 
-/// Adds words after others, with a space between unless the words begin with a mark that closes.
+/// Appends words, with a space in front unless they begin with closing punctuation.
 fn push_spaced(read: &mut String, words: &str) {
     let words = words.trim();
     let is_mark =
@@ -52,7 +52,7 @@ fn push_spaced(read: &mut String, words: &str) {
     read.push_str(words);
 }
 
-/// All of a version, in reading order as far as the tree knows it: within a leaf texts, links, images.
+/// All pieces of a version in reading order. Within a leaf the order is texts, links, images.
 pub(super) struct Side<'t> {
     pub(super) tree: &'t BlockTree,
     pub(super) pieces: Vec<Piece<'t>>,
@@ -60,13 +60,13 @@ pub(super) struct Side<'t> {
     by_block: HashMap<&'t [u16], std::ops::Range<usize>>,
     links_by_key: HashMap<String, Vec<usize>>,
     texts_by_word: HashMap<u32, Vec<usize>>,
-    /// Of content that stands once in the version, where.
+    /// The index of each piece whose content is unique in the version.
     once: HashMap<(ElementKind, NodeId), Option<usize>>,
 }
 
 /// Words of a part of a headline or a teaser.
 const MIN_WORDS: usize = 3;
-/// Texts that begin with the same word and are compared with the words of one headline.
+/// Maximum number of texts with the same first word that are compared with one headline.
 const MAX_ALIKE: usize = 50;
 
 impl<'t> Side<'t> {
@@ -84,7 +84,7 @@ impl<'t> Side<'t> {
         tree.blocks.iter().for_each(|block| side.add_block(block, &mut n_leaves));
         for (place, piece) in side.pieces.iter().enumerate() {
             side.once.entry((piece.kind, piece.id)).and_modify(|place| *place = None).or_insert(Some(place));
-            if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
+            if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.url)) {
                 side.links_by_key.entry(item_key(&url)).or_default().push(place);
             }
             if let Some(word) = piece.keys.first().filter(|_| piece.kind == ElementKind::Text) {
@@ -94,7 +94,7 @@ impl<'t> Side<'t> {
         side
     }
 
-    /// Trees nest at most as deep as their reader lets them.
+    /// The recursion ends because the tree reader bounds the depth.
     fn add_block(&mut self, block: &'t Block, n_leaves: &mut usize) {
         let start = self.pieces.len();
         if block.is_leaf() {
@@ -109,28 +109,28 @@ impl<'t> Side<'t> {
 
     fn add_leaf(&mut self, leaf: &'t Block, number: usize) {
         let texts = leaf.texts.iter().map(|text| (ElementKind::Text, &*text.text, "", text.id));
-        let links = leaf.links.iter().map(|link| (ElementKind::Link, &*link.name, &*link.address, link.id));
+        let links = leaf.links.iter().map(|link| (ElementKind::Link, &*link.name, &*link.url, link.id));
         let images =
             leaf.images.iter().map(|image| (ElementKind::Image, &*image.name, &*image.source, image.id));
         let mut names = names_within(leaf).into_iter().peekable();
-        for (n, (kind, text, address, id)) in texts.chain(links).chain(images).enumerate() {
+        for (n, (kind, text, url, id)) in texts.chain(links).chain(images).enumerate() {
             let key = (leaf.reference.as_slice(), kind, id);
             self.by_content.entry(key).or_default().push(self.pieces.len());
             let own = std::iter::from_fn(|| names.next_if(|(text, ..)| *text == n));
             let names = own.map(|(_, byte, name)| (byte, name)).collect();
-            self.pieces.push(Piece { kind, text, address, names, id, leaf: number, keys: keys(text) });
+            self.pieces.push(Piece { kind, text, url, names, id, leaf: number, keys: keys(text) });
         }
     }
 
-    /// Where an element of a block stands. Of several equal ones each is found once, as long as there are some; `taken` says which
-    /// were.
+    /// The index of an element of a block. Of several equal ones each is returned once; `taken` marks those already
+    /// returned.
     pub(super) fn find(&self, block: &[u16], element: &Element, taken: &[bool]) -> Option<usize> {
         let same = self.by_content.get(&(block, element.kind(), element.id()))?;
         same.iter().copied().find(|&place| !taken[place]).or(same.first().copied())
     }
 
-    /// The piece of another version beside which a piece of this one stood or would stand: the nearest one before it that both
-    /// have once, of the same kind if there is one.
+    /// The piece of the other version next to which a piece of this one belongs: the nearest piece before it that is
+    /// unique in both versions, of the same kind if possible.
     pub(super) fn neighbour(&self, place: usize, other: &Side<'_>) -> Option<usize> {
         let kind = self.pieces[place].kind;
         let there = |piece: &Piece<'_>| other.once.get(&(piece.kind, piece.id)).copied().flatten();
@@ -165,8 +165,8 @@ impl<'t> Side<'t> {
         found
     }
 
-    /// The texts that stand in a text of a headline from one of its words on. A label that every item has says nothing of where this
-    /// one stands.
+    /// The texts that are part of a headline, starting at one of its words. Labels that every item has are ignored: they
+    /// do not identify the item.
     fn texts_at(&self, text: &[u32], at: usize, leaf: Option<usize>) -> Option<usize> {
         let alike = self.texts_by_word.get(&text[at])?.iter().copied();
         let alike = alike.filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
@@ -178,8 +178,8 @@ impl<'t> Side<'t> {
     }
 }
 
-/// The links that stand within texts of a leaf: number of the text, bytes of it before the link, its name; in order. A link before or
-/// after a text is a piece beside it.
+/// The links within the texts of a leaf, in order: number of the text, byte offset in it, name of the link. A link before
+/// or after a text is a separate piece.
 fn names_within(leaf: &Block) -> Vec<(usize, usize, &str)> {
     let mut names: Vec<(usize, usize, &str)> = Vec::new();
     for (spot, link) in leaf.places.links.iter().zip(&leaf.links) {
@@ -197,7 +197,7 @@ fn keys(text: &str) -> Vec<u32> {
     words(text).into_iter().map(|word| word.key).collect()
 }
 
-/// Whether words stand in a text from a place on: all of it, or enough of them; one or two stand in many texts.
+/// Whether a text continues with these words: with all of them, or with enough. One or two words are in many texts.
 fn is_part(part: &[u32], text: &[u32], at: usize) -> bool {
     (part.len() >= MIN_WORDS || part.len() == text.len()) && text[at..].starts_with(part)
 }
@@ -226,7 +226,7 @@ mod tests {
         let tree = tree();
         let side = Side::of(&tree);
         let item = ListItem {
-            address: "http://a.example/1-2-3?utm_source=x".into(),
+            url: "http://a.example/1-2-3?utm_source=x".into(),
             title: "A mayor resigns".into(),
             teaser: "She leaves after nine years in office. 3 comments".into(),
             ..ListItem::default()

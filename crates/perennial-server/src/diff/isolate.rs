@@ -1,8 +1,8 @@
-//! A captured page and its marks -> a document that can be shown inside another one: no script, no address that is asked, and its
-//! stylesheets, pictures and fonts within it as far as they were captured.
+//! A captured page and its marks -> a document for a frame: no script, no URL that a browser loads, and the captured
+//! stylesheets, pictures and fonts embedded.
 //!
-//! It is shown in a frame without the right to run scripts, and says so itself again by its policy: what is left out here is
-//! left out for the eye and for its size. The frame keeps the same guard if something is overlooked.
+//! The frame's sandbox and the document's own policy forbid scripts and requests. Removing them here serves appearance and
+//! size; safety does not depend on it.
 
 use std::fmt::Write;
 
@@ -12,18 +12,18 @@ use perennial_core::text::markup::escaped;
 use perennial_render::CapturedResource;
 use url::Url;
 
-use super::changes::Change;
+use super::changes::ShownChange;
 use super::css::Assets;
 use super::marks::{Gone, Marks};
 use super::position::{Page, SOURCES};
 
-/// What the document may load: what stands in it.
+/// The document's policy: it may load only embedded data.
 const POLICY: &str = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
 
-/// How marks look in a page whose colours are not ours.
+/// The style of marks. It must be visible on any colours.
 const STYLE: &str = include_str!("frame.css");
 
-/// Elements that are left out with all that is in them.
+/// Elements that are omitted with their content.
 const LEFT_OUT: [&str; 21] = [
     "script",
     "noscript",
@@ -53,7 +53,7 @@ const VOID: [&str; 8] = ["area", "br", "col", "hr", "img", "input", "wbr", "trac
 
 /// A version of a page as it was captured.
 pub struct Original<'a> {
-    /// Its address, which links resolve against.
+    /// Its URL, against which links are resolved.
     pub url: &'a str,
     /// Its HTML, decoded.
     pub html: &'a str,
@@ -61,7 +61,7 @@ pub struct Original<'a> {
     pub subresources: &'a dyn Fn(&str) -> Option<CapturedResource>,
 }
 
-/// The address that links of a page resolve against.
+/// The URL against which the links of a page are resolved.
 pub(super) fn base_of(page: &Page, url: &str) -> Option<Url> {
     let own = Url::parse(url).ok()?;
     match page.dom.base_href().and_then(|base| own.join(base).ok()) {
@@ -75,7 +75,7 @@ pub(super) fn isolated(
     original: &Original<'_>,
     page: &Page,
     marks: &Marks,
-    changes: &[Change],
+    changes: &[ShownChange],
     is_before: bool,
 ) -> String {
     let mut writer = Writer {
@@ -96,7 +96,7 @@ pub(super) fn isolated(
     with_plain_space(writer.out)
 }
 
-/// Line ends and tabs as they are. HTML reads them in attributes too, and a page has more of them than of words.
+/// Escapes a text but keeps line ends and tabs. They are valid in attributes, and escaping them would enlarge the page.
 pub(super) fn with_plain_space(html: String) -> String {
     html.replace("&#10;", "\n").replace("&#9;", "\t")
 }
@@ -104,11 +104,11 @@ pub(super) fn with_plain_space(html: String) -> String {
 struct Writer<'a> {
     page: &'a Page,
     marks: &'a Marks,
-    changes: &'a [Change],
+    changes: &'a [ShownChange],
     is_before: bool,
     base: Option<Url>,
     assets: Assets<'a>,
-    /// The first word of the page that was not written yet.
+    /// The first word of the page that is not written yet.
     next_word: usize,
     out: String,
 }
@@ -143,7 +143,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a start tag; gives the name of the end tag if there must be one.
+    /// Writes a start tag and returns the name of its end tag, if it needs one.
     fn write_tag(&mut self, index: u32, node: &DomNode) -> Option<String> {
         let tag = name_of(node.tag());
         for &number in self.marks.image_tags.get(&index).map_or(&[][..], Vec::as_slice) {
@@ -178,8 +178,8 @@ impl Writer<'_> {
                     let style = self.assets.style(value, self.base.as_ref());
                     self.write_attribute(name, &style);
                 }
-                "href" if tag == "a" || tag == "area" => self.write_address(value),
-                // Of drawings within the page.
+                "href" if tag == "a" || tag == "area" => self.write_url(value),
+                // Attributes of SVG drawings.
                 "href" if value.starts_with('#') => self.write_attribute(name, value),
                 "type" if tag == "input" && value.eq_ignore_ascii_case("image") => {}
                 "class" | "id" | "lang" | "dir" | "alt" | "title" | "width" | "height" | "type" | "value"
@@ -191,7 +191,7 @@ impl Writer<'_> {
                     self.write_attribute(name, value);
                 }
                 _ if name.starts_with("data-pd") => {}
-                // Styles may choose by them.
+                // Selectors of styles may use them.
                 _ if name.starts_with("data-") || name.starts_with("aria-") => {
                     self.write_attribute(name, value)
                 }
@@ -208,16 +208,17 @@ impl Writer<'_> {
         let _ = write!(self.out, " {name}=\"{}\"", escaped(value));
     }
 
-    /// A link looks like one and says where it led. It leads nowhere: the frame may open no window.
-    fn write_address(&mut self, value: &str) {
+    /// Keeps the URL of a link, so that it is styled and shown as a link. The frame may not open windows.
+    fn write_url(&mut self, value: &str) {
         let resolved = self.base.as_ref().and_then(|base| base.join(value.trim()).ok());
-        if let Some(address) = resolved.filter(|address| matches!(address.scheme(), "http" | "https")) {
-            self.write_attribute("href", address.as_str());
+        if let Some(url) = resolved.filter(|url| matches!(url.scheme(), "http" | "https")) {
+            self.write_attribute("href", url.as_str());
             self.out.push_str(" target=\"_blank\" rel=\"noreferrer\"");
         }
     }
 
-    /// The picture if it was captured. What stands in the page itself where another source is named is a placeholder.
+    /// The source of a picture, if captured. An embedded picture with an alternative source is a placeholder of lazy
+    /// loading, so the alternative is used.
     fn write_source(&mut self, node: &DomNode) {
         let sources =
             SOURCES.iter().filter_map(|name| node.attribute(name)).filter(|source| !source.trim().is_empty());
@@ -238,9 +239,9 @@ impl Writer<'_> {
             words.any(|word| word.eq_ignore_ascii_case("stylesheet"))
                 && !rel.to_ascii_lowercase().contains("alternate")
         });
-        let address = node.attribute("href").filter(|_| is_style);
-        let address = address.and_then(|address| self.base.as_ref()?.join(address.trim()).ok());
-        if let Some(style) = address.and_then(|address| self.assets.stylesheet(&address)) {
+        let url = node.attribute("href").filter(|_| is_style);
+        let url = url.and_then(|url| self.base.as_ref()?.join(url.trim()).ok());
+        if let Some(style) = url.and_then(|url| self.assets.stylesheet(&url)) {
             self.write_style_element(&style, node.attribute("media"));
         }
     }
@@ -301,7 +302,7 @@ impl Writer<'_> {
         self.write_escaped(&text[written..]);
     }
 
-    /// What went, with its own space: where it is not shown it leaves no trace.
+    /// Removed words with their own space, so that nothing remains if they are hidden.
     fn write_gone(&mut self, gone: &Gone) {
         let change = &self.changes[gone.number];
         let (number, group) = (gone.number + 1, change.group.class());
@@ -354,12 +355,12 @@ impl Writer<'_> {
     }
 }
 
-/// Where what was written ends, without the space before the next word.
+/// The end of the written text without trailing space.
 fn word_end(text: &str, written: usize, next: usize) -> usize {
     written + text[written..next].trim_end().len()
 }
 
-/// The name of an element, if it is one that a page can have.
+/// The name of an element, if it is valid.
 fn name_of(tag: &str) -> String {
     let is_plain = tag.starts_with(|c: char| c.is_ascii_alphabetic())
         && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -374,7 +375,7 @@ fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && name.bytes().all(is_plain)
 }
 
-/// Attributes of drawings hold numbers, colours and names: no address but one within the page.
+/// Whether the attribute of a drawing is harmless: it contains numbers, colours and names, and no URL outside the page.
 fn is_of_drawing(name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     !lower.starts_with("on") && lower != "href" && !value.to_ascii_lowercase().contains("javascript:")

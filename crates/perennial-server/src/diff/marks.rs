@@ -1,49 +1,49 @@
-//! Changes and where their parts stand -> what is marked in a page: words, frames around elements, a numbered tag.
+//! Changes and the positions of their parts -> marks in a page: words, frames around elements, numbered tags.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use perennial_core::page::diff::OperationKind;
 
-use super::changes::{Change, joined};
+use super::changes::{ShownChange, joined};
 use super::elements::Side;
 use super::position::{Page, Places};
-use super::words::Run;
+use super::words::WordRun;
 
-/// Words of a move that are marked where no frame is around them.
+/// Maximum number of marked words of a move without a frame.
 const MAX_MOVED_WORDS: usize = 40;
 
-/// What is marked in one page.
+/// The marks of one page.
 pub(super) struct Marks {
     /// For each word of the page the change that marks it.
     pub(super) words: Vec<Option<usize>>,
     /// The change that frames an element.
     pub(super) frames: HashMap<u32, usize>,
-    /// Changes whose tag stands before a word.
+    /// Changes with a tag before a word.
     pub(super) tags: HashMap<usize, Vec<usize>>,
-    /// Changes whose tag stands before an element.
+    /// Changes with a tag before an element.
     pub(super) image_tags: HashMap<u32, Vec<usize>>,
-    /// Changes that are in the other page alone, before the word where they were or would be.
+    /// Changes that only the other page shows, by the word before which they belong.
     pub(super) absent: HashMap<usize, Vec<usize>>,
-    /// What the version before said, by the word of the version after before which it stood.
+    /// Removed words, by the word of the version after before which they were.
     pub(super) gone_before: HashMap<usize, Vec<Gone>>,
-    /// The same where no such word follows: behind the last one.
+    /// Removed words after the last word.
     pub(super) gone_behind: HashMap<usize, Vec<Gone>>,
-    /// Whether a change is anywhere in the page.
+    /// Whether the page shows each change.
     pub(super) is_shown: Vec<bool>,
 }
 
-/// Words that only the version before has, where the version after would have them.
+/// Words of the version before only, at their position in the version after.
 pub(super) struct Gone {
     pub(super) number: usize,
     pub(super) text: String,
-    /// Whether a text went as a whole, and not words of one that stayed.
+    /// Whether the whole text was removed, not only some of its words.
     pub(super) is_whole: bool,
 }
 
 impl Marks {
-    /// `is_before`: the page is the version before. Of two changes that want the same word the more important one gets it.
-    pub(super) fn of(changes: &[Change], is_before: bool, page: &Page, places: &Places) -> Marks {
+    /// `is_before`: the page is the version before. If two changes concern the same word, the more important one marks it.
+    pub(super) fn of(changes: &[ShownChange], is_before: bool, page: &Page, places: &Places) -> Marks {
         let mut marks = Marks {
             words: vec![None; page.words.len()],
             frames: HashMap::new(),
@@ -60,10 +60,10 @@ impl Marks {
         marks
     }
 
-    /// Notes where changes that only the other version has were or would be, so that both can be looked at side by side.
+    /// Adds the positions of changes that only the other version shows, so that both can be compared side by side.
     pub(super) fn add_absent(
         &mut self,
-        changes: &[Change],
+        changes: &[ShownChange],
         is_before: bool,
         own: &Side<'_>,
         other: &Side<'_>,
@@ -79,10 +79,10 @@ impl Marks {
         }
     }
 
-    /// Notes in the version after what went, so that both can be read in one page.
+    /// Adds removed words to the version after, so that one page shows both versions.
     pub(super) fn add_gone(
         &mut self,
-        changes: &[Change],
+        changes: &[ShownChange],
         before: &Side<'_>,
         after: &Side<'_>,
         places: &Places,
@@ -94,9 +94,9 @@ impl Marks {
                 (Some(difference), _) if !difference.is_rewritten => {
                     let mut at = 0;
                     for run in &difference.runs {
-                        let (Run::Same(gone, come) | Run::Other(gone, come)) = run;
+                        let (WordRun::Same(gone, come) | WordRun::Other(gone, come)) = run;
                         at = at.max(come.start);
-                        if let (Run::Other(..), Some((first, last))) =
+                        if let (WordRun::Other(..), Some((first, last))) =
                             (run, difference.before.get(gone.start).zip(difference.before[..gone.end].last()))
                             && !gone.is_empty()
                         {
@@ -117,7 +117,7 @@ impl Marks {
         }
     }
 
-    /// Before the word at this place of a text, or behind the last word before it.
+    /// The position of the word at this index of a text, or the position after the last word before it.
     fn put_gone(&mut self, own: &[Option<usize>], at: usize, gone: Gone) {
         let (before, from) = own.split_at(at.min(own.len()));
         if gone.text.is_empty() {
@@ -130,7 +130,7 @@ impl Marks {
         }
     }
 
-    fn add(&mut self, number: usize, change: &Change, is_before: bool, page: &Page, places: &Places) {
+    fn add(&mut self, number: usize, change: &ShownChange, is_before: bool, page: &Page, places: &Places) {
         let pieces = if is_before { &change.before } else { &change.after };
         let own = places.words_of(pieces);
         let found: Vec<usize> = own.iter().flatten().copied().collect();
@@ -151,11 +151,11 @@ impl Marks {
         }
     }
 
-    /// Of an update the words that differ; of others all words, unless a frame says it.
+    /// Marks the differing words of an update, and all words of other changes that have no frame.
     fn mark_words(
         &mut self,
         number: usize,
-        change: &Change,
+        change: &ShownChange,
         is_before: bool,
         own: &[Option<usize>],
         is_framed: bool,
@@ -167,7 +167,7 @@ impl Marks {
                 if is_before { before } else { after }
             }
             None if is_framed => return,
-            // A move adds no words; a large one would cover those that others add.
+            // A move adds no words, and a large one would hide the marks of added words.
             None if change.op == OperationKind::Move && own.len() > MAX_MOVED_WORDS => return,
             None => std::iter::once(0..own.len()).collect(),
         };
@@ -181,8 +181,8 @@ impl Marks {
     }
 }
 
-/// The words of the page that a range of a text's words are. Words that were not found stand between those that were, because a
-/// page may split a word over several nodes.
+/// The words of the page for a range of a text's words. Words not found are assumed between found ones, because a page may
+/// split a word over several nodes.
 fn filled(own: &[Option<usize>], range: Range<usize>) -> Range<usize> {
     let before = own[..range.start.min(own.len())].last().copied().flatten();
     let after = own.get(range.end).copied().flatten();
@@ -196,13 +196,13 @@ fn filled(own: &[Option<usize>], range: Range<usize>) -> Range<usize> {
         None => after.or(within().max().map(|word| word + 1)),
     };
     match start.zip(end) {
-        // Far more words than the range has are somebody else's.
+        // A range with far more words contains words of other texts.
         Some((start, end)) if start < end && end - start <= 2 * range.len() + 4 => start..end,
         _ => within().min().map_or(0..0, |word| word..word + 1),
     }
 }
 
-/// The largest element that holds these words and hardly any others. `None` where there is none but the page itself.
+/// The largest element with these words and hardly any others; `None` if only the whole page contains them.
 fn frame_around(page: &Page, first: usize, last: usize, n_own: usize, is_update: bool) -> Option<u32> {
     let most = if is_update { 2 * n_own + 8 } else { n_own + n_own / 4 + 1 };
     let mut frame = None;
@@ -222,7 +222,7 @@ fn frame_around(page: &Page, first: usize, last: usize, n_own: usize, is_update:
     frame
 }
 
-/// Whether an inline element has blocks within, so that a browser draws no frame around it.
+/// Whether an inline element contains blocks. A browser draws no frame around such an element.
 fn is_around_blocks(page: &Page, node: u32) -> bool {
     let tag = |node: u32| page.dom.nodes[node as usize].tag();
     INLINE.contains(&tag(node))

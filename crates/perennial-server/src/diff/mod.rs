@@ -2,17 +2,17 @@
 //! both as one text; the changes only; the links (docs/diff.md).
 //!
 //! [`DiffView::body`] is a component: it needs [`STYLE`] and, to step from change to change and to join the two places of a
-//! move, [`SCRIPT`]. Without the script all of it can be read. [`DiffView::page`] is one file for any browser.
+//! move, [`SCRIPT`]. Everything is readable without the script. [`DiffView::page`] is a single file for any browser.
 //!
-//! | file | what becomes what |
+//! | file | input -> output |
 //! |---|---|
 //! | `words` | two texts -> which of their words are the same |
-//! | `elements` | a tree -> its links, images and texts, found again by block and content |
+//! | `elements` | a tree -> its links, images and texts, indexed by block and content |
 //! | `changes` | a comparison -> numbered changes, each with its parts of both versions |
-//! | `place` | the parts of a tree -> words and images of the captured page |
+//! | `position` | the parts of a tree -> words and images of the captured page |
 //! | `marks` | changes and their places -> marked words, frames, tags |
-//! | `css` | a stylesheet -> one that refers to nothing outside it |
-//! | `isolate` | a captured page and its marks -> a document without scripts that asks nobody |
+//! | `css` | a stylesheet -> a self-contained one |
+//! | `isolate` | a captured page and its marks -> a self-contained document without scripts |
 //! | `text` | changes -> words; the text view; the links view |
 
 mod changes;
@@ -33,7 +33,7 @@ use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use url::Url;
 
-use self::changes::{Change, Group, changes_of};
+use self::changes::{Group, ShownChange, changes_of};
 use self::elements::Side;
 pub use self::isolate::Original;
 use self::isolate::{base_of, isolated, with_plain_space};
@@ -50,39 +50,38 @@ pub const STYLE: &str = include_str!("diff.css");
 /// Its script.
 pub const SCRIPT: &str = include_str!("diff.js");
 
-/// A comparison to be shown.
+/// A comparison to show.
 pub struct DiffView<'a> {
-    /// What is shown.
     pub comparison: &'a Comparison,
     /// The formula of the importance.
     pub form: &'a str,
-    /// The version before as it was captured; `None` where only its blocks are known.
+    /// The version before as captured; `None` if only its blocks are known.
     pub before: Option<Original<'a>>,
     /// The version after.
     pub after: Option<Original<'a>>,
-    /// Where a part that a selector names is pinned; `None` where it cannot be.
+    /// The URL at which to pin a selected part, if possible.
     pub pin: Option<&'a dyn Fn(&str) -> String>,
-    /// Where the two stand among the versions of an archive; `None` for files.
+    /// The neighbours of the two versions in an archive; `None` for files.
     pub frame: Option<DiffFrame>,
 }
 
-/// Where two versions stand in an archive. Texts are HTML already.
+/// The neighbours of two versions in an archive. Its texts are already HTML.
 #[derive(Clone, Default, Debug)]
 pub struct DiffFrame {
-    /// The way to the page.
+    /// The breadcrumbs to the page.
     pub crumbs: String,
-    /// From which importance on a version is kept in the index.
+    /// The index threshold of the page.
     pub threshold: f64,
-    /// Whether the later version is kept, which was decided when it was analysed.
+    /// Whether the later version is indexed, as decided by its analysis.
     pub is_indexed: bool,
-    /// The comparisons beside this one.
+    /// Links to the previous and the next comparison.
     pub steps: String,
-    /// All versions, to choose two.
+    /// The form for choosing two versions.
     pub slider: String,
 }
 
-/// One version, ready to be shown.
-struct Shown {
+/// One version, ready to show.
+struct ShownVersion {
     page: Page,
     places: Places,
     document: String,
@@ -90,7 +89,7 @@ struct Shown {
 }
 
 impl DiffView<'_> {
-    /// One file with everything in it.
+    /// A complete HTML file.
     pub fn page(&self) -> String {
         let host =
             Url::parse(&self.comparison.after.url).ok().and_then(|url| url.host_str().map(str::to_string));
@@ -104,8 +103,12 @@ impl DiffView<'_> {
         let (before, after) = (Side::of(&self.comparison.before), Side::of(&self.comparison.after));
         let (changes, n_over) = changes_of(self.comparison, &before, &after);
         let shown = [
-            self.before.as_ref().map(|original| Shown::of(original, [&before, &after], &changes, true)),
-            self.after.as_ref().map(|original| Shown::of(original, [&after, &before], &changes, false)),
+            self.before
+                .as_ref()
+                .map(|original| ShownVersion::of(original, [&before, &after], &changes, true)),
+            self.after
+                .as_ref()
+                .map(|original| ShownVersion::of(original, [&after, &before], &changes, false)),
         ];
         let view =
             Parts { view: self, before: &before, after: &after, changes: &changes, n_over, shown: &shown };
@@ -124,13 +127,13 @@ impl DiffView<'_> {
     }
 }
 
-impl Shown {
+impl ShownVersion {
     fn of(
         original: &Original<'_>,
         [own, other]: [&Side<'_>; 2],
-        changes: &[Change],
+        changes: &[ShownChange],
         is_before: bool,
-    ) -> Shown {
+    ) -> ShownVersion {
         let page = Page::of(original.html);
         let places = Places::of(own, &page, base_of(&page, original.url).as_ref());
         let mut marks = Marks::of(changes, is_before, &page, &places);
@@ -139,18 +142,18 @@ impl Shown {
             marks.add_gone(changes, other, own, &places);
         }
         let document = isolated(original, &page, &marks, changes, is_before);
-        Shown { page, places, document, is_shown: marks.is_shown }
+        ShownVersion { page, places, document, is_shown: marks.is_shown }
     }
 }
 
-/// What the parts of the view are written from.
+/// The input of all parts of the view.
 struct Parts<'v, 't> {
     view: &'v DiffView<'v>,
     before: &'v Side<'t>,
     after: &'v Side<'t>,
-    changes: &'v [Change],
+    changes: &'v [ShownChange],
     n_over: usize,
-    shown: &'v [Option<Shown>; 2],
+    shown: &'v [Option<ShownVersion>; 2],
 }
 
 impl Parts<'_, '_> {
@@ -165,7 +168,7 @@ impl Parts<'_, '_> {
     fn write_head(&self, out: &mut String) {
         let comparison = self.view.comparison;
         let (before, after) = (&comparison.before, &comparison.after);
-        // A version that no time names is a file.
+        // A version without a time is a file.
         let is_file = Timestamp::parse(&after.version).is_err();
         let place = if is_file { &after.version } else { &after.url };
         match &self.view.frame {
@@ -180,13 +183,13 @@ impl Parts<'_, '_> {
             "<div class=\"pd-head\"><div><h1>{}</h1><p class=\"lead\">{}. Importance {}",
             self.heading(),
             escaped(&span_of(&before.version, &after.version)),
-            figure(importance)
+            decimal(importance)
         );
         let _ = match &self.view.frame {
             Some(around) if around.is_indexed => {
-                write!(out, ", kept in the index: the threshold is {}.", figure(around.threshold))
+                write!(out, ", kept in the index: the threshold is {}.", decimal(around.threshold))
             }
-            Some(around) => write!(out, ", below the index threshold of {}.", figure(around.threshold)),
+            Some(around) => write!(out, ", below the index threshold of {}.", decimal(around.threshold)),
             None => write!(out, " <span class=\"mute\">({})</span>.", escaped(self.view.form)),
         };
         if let Some(headlines) = headlines(&comparison.delta) {
@@ -227,7 +230,7 @@ impl Parts<'_, '_> {
         }
     }
 
-    /// The switches. They are plain form controls, and the style sheet reads them: nothing here needs a script.
+    /// The switches. They are plain form controls that the style sheet evaluates, so they work without a script.
     fn write_bar(&self, out: &mut String) {
         out.push_str("<form class=\"pd-bar\" aria-label=\"What to show\"><span class=\"seg\" role=\"group\" aria-label=\"View\">");
         let views = [("side", "Side by side"), ("inline", "Inline"), ("text", "Text"), ("links", "Links")];
@@ -290,7 +293,7 @@ impl Parts<'_, '_> {
         out.push_str("</p></nav>");
     }
 
-    fn write_entry(&self, out: &mut String, number: usize, change: &Change) {
+    fn write_entry(&self, out: &mut String, number: usize, change: &ShownChange) {
         let _ = write!(
             out,
             "<li class=\"{}\"><a href=\"#t{}\" data-pd=\"{}\">{}<span><span class=\"t\"><b>{}</b> ",
@@ -329,11 +332,11 @@ impl Parts<'_, '_> {
         out.push_str("</li>");
     }
 
-    /// The selector of the smallest part of the page around a change that can be told from others.
-    fn part_of(&self, change: &Change) -> Option<String> {
+    /// A unique selector of the smallest element around a change.
+    fn part_of(&self, change: &ShownChange) -> Option<String> {
         let sides = [(&self.shown[1], &change.after), (&self.shown[0], &change.before)];
         sides.into_iter().find_map(|(shown, pieces)| {
-            let Shown { page, places, .. } = shown.as_ref()?;
+            let ShownVersion { page, places, .. } = shown.as_ref()?;
             let words = places.words_of(pieces);
             let nodes = words.iter().flatten().map(|word| page.words[*word].node);
             let nodes = nodes.chain(pieces.iter().filter_map(|piece| places.node_of(*piece)));
@@ -364,7 +367,7 @@ impl Parts<'_, '_> {
         {
             let Some(shown) = shown else { continue };
             let side = name.to_ascii_lowercase();
-            // Without the right to run scripts the frame may share our origin: our script then measures and marks it.
+            // The frame cannot run scripts, so it may share our origin. That lets our script measure and mark it.
             let _ = write!(
                 out,
                 "<div class=\"pane pane-{side}\"><h2>{name} <span class=\"mute\">{}</span></h2><div class=\"paper\" tabindex=\"0\" role=\"region\" aria-label=\"The page {side}\"><iframe \
@@ -398,7 +401,7 @@ fn file_of(version: &str) -> &str {
     version.rsplit(['/', '\\']).next().unwrap_or(version)
 }
 
-/// From the one version to the other, in words.
+/// The time between the versions, for people.
 fn span_of(before: &str, after: &str) -> String {
     let times = Timestamp::parse(before).ok().zip(Timestamp::parse(after).ok());
     let Some((from, to)) = times else { return format!("{} to {}", file_of(before), file_of(after)) };
@@ -407,7 +410,7 @@ fn span_of(before: &str, after: &str) -> String {
     format!("{}, {} to {day}{}", day_long(from), minute(from), minute(to))
 }
 
-/// The sign of an operation; colours alone say nothing.
+/// The sign of an operation, for readers who cannot see its colour.
 fn sign(op: OperationKind) -> &'static str {
     match op {
         OperationKind::Insert => "+",
@@ -426,7 +429,7 @@ fn op_mark(op: OperationKind) -> String {
     )
 }
 
-fn figure(importance: f64) -> String {
+fn decimal(importance: f64) -> String {
     if importance > 0.0 && importance < 0.005 {
         format!("{importance:.4}")
     } else {
@@ -443,7 +446,7 @@ fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// A distance in time, as people say it.
+/// A duration for people.
 fn distance(hours: f64) -> String {
     match hours {
         _ if hours < 1.0 => format!("{:.0} min", (60.0 * hours).max(1.0)),

@@ -1,7 +1,7 @@
-//! The elements of a tree -> the words and images of the captured page that they are: where a change can be marked.
+//! The elements of a tree -> their words and images in the captured page, where changes are marked.
 //!
-//! A tree knows what a reader sees, not from which nodes it came. Both tell the page in the same order, so the words of the
-//! tree are aligned with all words of the page; what is hidden is in the page alone.
+//! A tree contains the visible words without their DOM nodes. Tree and page have the same order, so the words of the tree
+//! are aligned with all words of the page. Only the page contains hidden words.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use perennial_core::text::dom::{Dom, DomKind};
 use url::Url;
 
 use super::elements::Side;
-use super::words::{Run, align, words};
+use super::words::{WordRun, align, words};
 
 /// A word of a text node.
 pub(super) struct DomWord {
@@ -27,7 +27,7 @@ pub(super) struct Page {
     pub(super) words: Vec<DomWord>,
 }
 
-/// Elements whose text is not read where it stands.
+/// Elements whose text is not part of the visible text.
 const UNREAD: [&str; 14] = [
     "script", "style", "title", "noscript", "template", "textarea", "select", "iframe", "object", "svg",
     "math", "head", "audio", "video",
@@ -82,11 +82,11 @@ impl Page {
     }
 }
 
-/// Where each piece of a version stands.
+/// The position of each piece of a version in its page.
 pub(super) struct Places {
-    /// For each piece its words in the page, `None` for one that was not found.
+    /// For each piece its words in the page; `None` for pieces not found.
     words: Vec<Vec<Option<usize>>>,
-    /// For each piece its element, for a picture or a link without words.
+    /// For each piece without words, such as a picture, its element.
     nodes: Vec<Option<u32>>,
 }
 
@@ -99,8 +99,8 @@ impl Places {
         let has_links_in_texts = has_links_in_texts(side);
         places.find(side, page, ElementKind::Text, |word| has_links_in_texts || !word.is_in_link);
         places.find(side, page, ElementKind::Link, |word| word.is_in_link);
-        places.find_by_address(side, page, base, ElementKind::Image);
-        places.find_by_address(side, page, base, ElementKind::Link);
+        places.find_by_url(side, page, base, ElementKind::Image);
+        places.find_by_url(side, page, base, ElementKind::Link);
         places
     }
 
@@ -114,7 +114,7 @@ impl Places {
         let there: Vec<usize> = (0..page.words.len()).filter(|&word| is_one(&page.words[word])).collect();
         let there_keys: Vec<u32> = there.iter().map(|&word| page.words[word].key).collect();
         for run in align(&keys, &there_keys) {
-            let Run::Same(ours, theirs) = run else { continue };
+            let WordRun::Same(ours, theirs) = run else { continue };
             for (our, their) in ours.zip(theirs) {
                 let (piece, place) = wanted[our];
                 self.words[piece][place] = Some(there[their]);
@@ -122,8 +122,8 @@ impl Places {
         }
     }
 
-    /// Finds pictures by their sources, and links that have no words by their addresses.
-    fn find_by_address(&mut self, side: &Side<'_>, page: &Page, base: Option<&Url>, kind: ElementKind) {
+    /// Finds pictures by their sources, and links without words by their URLs.
+    fn find_by_url(&mut self, side: &Side<'_>, page: &Page, base: Option<&Url>, kind: ElementKind) {
         let (tags, attributes) = match kind {
             ElementKind::Image => (&["img", "input"][..], &SOURCES[..]),
             _ => (&["a"][..], &["href"][..]),
@@ -131,7 +131,7 @@ impl Places {
         let pieces = side.pieces.iter().enumerate().filter(|(_, piece)| piece.kind == kind);
         let pieces: Vec<(usize, &str)> = pieces
             .filter(|(place, _)| kind == ElementKind::Image || self.words[*place].iter().all(Option::is_none))
-            .map(|(place, piece)| (place, piece.address))
+            .map(|(place, piece)| (place, piece.url))
             .collect();
         let known: HashMap<&str, u32> = pieces.iter().map(|(_, source)| (*source, hash(source))).collect();
         let mut there = Vec::new();
@@ -149,14 +149,14 @@ impl Places {
         let ours: Vec<u32> = pieces.iter().map(|(_, source)| known[source]).collect();
         let theirs: Vec<u32> = there.iter().map(|(_, key)| *key).collect();
         for run in align(&ours, &theirs) {
-            let Run::Same(ours, theirs) = run else { continue };
+            let WordRun::Same(ours, theirs) = run else { continue };
             for (our, their) in ours.zip(theirs) {
                 self.nodes[pieces[our].0] = Some(there[their].0);
             }
         }
     }
 
-    /// The words in the page of some pieces, one list for all, as [`super::changes::joined`] puts them together.
+    /// The words of some pieces in the page, in one list, as [`super::changes::joined`] joins them.
     pub(super) fn words_of(&self, pieces: &[usize]) -> Vec<Option<usize>> {
         pieces.iter().flat_map(|&piece| self.words[piece].iter().copied()).collect()
     }
@@ -166,35 +166,35 @@ impl Places {
         self.nodes[piece]
     }
 
-    /// Where a piece begins in the page, to put pieces in the order in which they are read.
+    /// The start of a piece in the page. It sorts pieces in reading order.
     pub(super) fn start_of(&self, piece: usize, page: &Page) -> Option<u32> {
         let word = self.words[piece].iter().flatten().next();
         word.map(|&word| page.words[word].node).or(self.nodes[piece])
     }
 }
 
-/// Attributes that name the source of an image, those of lazy loading too.
+/// Attributes with the source of an image, including those of lazy loading.
 pub(super) const SOURCES: [&str; 4] = ["src", "data-src", "data-original", "data-lazy-src"];
 
 fn hash(text: &str) -> u32 {
     word_hashes(text).into_iter().fold(0, |all, word| all.rotate_left(5) ^ word)
 }
 
-/// Whether the texts of this tree have the names of links within them.
+/// Whether the texts of this tree include the names of their links.
 fn has_links_in_texts(side: &Side<'_>) -> bool {
     const MIN_LETTERS: usize = 12;
-    const N_LOOKED_AT: usize = 50;
+    const N_CANDIDATES: usize = 50;
     let mut texts: HashMap<usize, Vec<&str>> = HashMap::new();
     for piece in side.pieces.iter().filter(|piece| piece.kind == ElementKind::Text) {
         let texts = texts.entry(piece.leaf).or_default();
-        if texts.len() < N_LOOKED_AT {
+        if texts.len() < N_CANDIDATES {
             texts.push(piece.text);
         }
     }
     let links =
         side.pieces.iter().filter(|piece| piece.kind == ElementKind::Link && piece.text.len() >= MIN_LETTERS);
     let (mut n_links, mut n_within) = (0, 0);
-    for link in links.take(N_LOOKED_AT) {
+    for link in links.take(N_CANDIDATES) {
         let within =
             texts.get(&link.leaf).is_some_and(|texts| texts.iter().any(|text| text.contains(link.text)));
         n_links += 1;

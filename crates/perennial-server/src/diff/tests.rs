@@ -128,7 +128,7 @@ fn any_page() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
     #[test]
-    fn no_page_brings_a_script_or_an_address_that_is_asked(before in any_page(), after in any_page()) {
+    fn no_page_contains_a_script_or_a_url_that_is_loaded(before in any_page(), after in any_page()) {
         let comparison = comparison(BlockTree::default(), BlockTree::default());
         let outer = body(&comparison, &before, &after);
         let scripts = outer.nodes.iter().filter(|node| node.tag() == "script").count();

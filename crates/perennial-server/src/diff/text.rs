@@ -1,4 +1,4 @@
-//! Changes -> words with what differs marked among what does not; the text view; the links view.
+//! Changes -> words with their differences marked; the text view; the links view.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -7,15 +7,15 @@ use perennial_core::page::diff::{ElementKind, OperationKind};
 use perennial_core::text::markup::escaped;
 use perennial_core::text::untrusted::shorten;
 
-use super::changes::{Change, joined};
+use super::changes::{ShownChange, joined};
 use super::elements::Side;
 use super::op_mark;
 use super::position::{Page, Places};
-use super::words::{Difference, Run, Word, align};
+use super::words::{Difference, Word, WordRun, align};
 
-/// Words around a difference that are shown where a text is told in short.
+/// Words around a difference in a shortened text.
 const N_WORDS_AROUND: usize = 6;
-/// Words of one stretch that is shown in short.
+/// Maximum number of words of one shortened stretch.
 const N_WORDS_SHOWN: usize = 28;
 /// Lines around a change in the text view.
 const N_LINES_AROUND: usize = 2;
@@ -23,23 +23,25 @@ const N_LINES_AROUND: usize = 2;
 /// How much of a text is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// What differs, with a few words around it.
+    /// The differences, with a few words around each.
     Short,
     Whole,
 }
 
-/// Writes a change in words: what it was, what it is, and where these differ.
+/// Writes the words of a change before and after, with their differences marked.
 pub(super) fn write_change(
     out: &mut String,
-    change: &Change,
+    change: &ShownChange,
     before: &Side<'_>,
     after: &Side<'_>,
     extent: Extent,
 ) {
-    let (old, new, difference) = match &change.told {
-        Some(told) => {
-            (told.before.clone(), told.after.clone(), change.difference.is_some().then_some(&told.difference))
-        }
+    let (old, new, difference) = match &change.words {
+        Some(words) => (
+            words.before.clone(),
+            words.after.clone(),
+            change.difference.is_some().then_some(&words.difference),
+        ),
         None => (joined(before, &change.before), joined(after, &change.after), change.difference.as_ref()),
     };
     match difference {
@@ -50,31 +52,31 @@ pub(super) fn write_change(
         None => write_words(out, if new.is_empty() { &old } else { &new }, "", extent),
     }
     if change.op == OperationKind::Update {
-        write_addresses(out, change, before, after);
+        write_urls(out, change, before, after);
     } else if old.is_empty() && new.is_empty() {
-        let address = change.after.first().map(|&piece| after.pieces[piece].address);
-        let address = address.or(change.before.first().map(|&piece| before.pieces[piece].address));
-        let _ = write!(out, "<span class=\"adr\">{}</span>", escaped(&shorten(address.unwrap_or(""), 200)));
+        let url = change.after.first().map(|&piece| after.pieces[piece].url);
+        let url = url.or(change.before.first().map(|&piece| before.pieces[piece].url));
+        let _ = write!(out, "<span class=\"adr\">{}</span>", escaped(&shorten(url.unwrap_or(""), 200)));
     }
 }
 
-/// Where a link or picture of an update leads elsewhere, both addresses.
-fn write_addresses(out: &mut String, change: &Change, before: &Side<'_>, after: &Side<'_>) {
+/// Writes both URLs if the target of an updated link or picture changed.
+fn write_urls(out: &mut String, change: &ShownChange, before: &Side<'_>, after: &Side<'_>) {
     let addressed = |side: &Side<'_>, places: &[usize]| {
         let place = places.iter().copied().find(|&place| side.pieces[place].kind != ElementKind::Text);
-        place.map(|place| side.pieces[place].address.to_string())
+        place.map(|place| side.pieces[place].url.to_string())
     };
     if let (Some(old), Some(new)) = (addressed(before, &change.before), addressed(after, &change.after))
         && old != new
     {
         out.push_str(" <span class=\"adr\">");
-        write_address_difference(out, &old, &new);
+        write_url_difference(out, &old, &new);
         out.push_str("</span>");
     }
 }
 
-/// Two addresses, the part that differs marked in each.
-pub(super) fn write_address_difference(out: &mut String, old: &str, new: &str) {
+/// Writes two URLs with the differing part of each marked.
+pub(super) fn write_url_difference(out: &mut String, old: &str, new: &str) {
     let n_first = old.char_indices().zip(new.chars()).take_while(|((_, x), y)| x == y).last();
     let start = n_first.map_or(0, |((at, character), _)| at + character.len_utf8());
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
@@ -93,7 +95,7 @@ pub(super) fn write_address_difference(out: &mut String, old: &str, new: &str) {
     }
 }
 
-/// The end of what two long addresses share.
+/// The common beginning of two URLs; only its end if it is long.
 fn short_lead(lead: &str) -> String {
     const MAX: usize = 60;
     let n_letters = lead.chars().count();
@@ -140,7 +142,7 @@ fn write_difference(out: &mut String, old: &str, new: &str, difference: &Differe
             out.push(' ');
         }
         match run {
-            Run::Same(_, same) => write_same(
+            WordRun::Same(_, same) => write_same(
                 out,
                 new,
                 &difference.after,
@@ -148,7 +150,7 @@ fn write_difference(out: &mut String, old: &str, new: &str, difference: &Differe
                 (number == 0, number + 1 == n_runs),
                 extent,
             ),
-            Run::Other(gone, come) => {
+            WordRun::Other(gone, come) => {
                 write_part(out, "del", old, &difference.before, gone.clone(), extent);
                 if !gone.is_empty() && !come.is_empty() {
                     out.push(' ');
@@ -167,7 +169,7 @@ fn write_part(out: &mut String, tag: &str, text: &str, words: &[Word], range: Ra
     }
 }
 
-/// What both texts have: all of it, or what stands beside a difference.
+/// Writes common words: all of them, or those next to a difference.
 fn write_same(
     out: &mut String,
     text: &str,
@@ -192,11 +194,11 @@ enum Line {
     Changed(String),
 }
 
-/// Both versions as one text, in the order in which the later one is read.
+/// Writes both versions as one text, in the reading order of the later one.
 pub(super) struct TextView<'v, 't> {
     pub(super) before: &'v Side<'t>,
     pub(super) after: &'v Side<'t>,
-    pub(super) changes: &'v [Change],
+    pub(super) changes: &'v [ShownChange],
 }
 
 impl TextView<'_, '_> {
@@ -211,13 +213,13 @@ impl TextView<'_, '_> {
         let mut is_written = vec![false; self.changes.len()];
         let mut lines = Vec::new();
         for run in align(&old_keys, &new_keys) {
-            if let Run::Other(gone, _) = &run {
+            if let WordRun::Other(gone, _) = &run {
                 for &place in &old[gone.clone()] {
-                    let owner = owners[0][place].filter(|&number| self.is_told_before(number));
+                    let owner = owners[0][place].filter(|&number| self.is_shown_before(number));
                     lines.extend(owner.and_then(|number| self.changed_line(number, &mut is_written)));
                 }
             }
-            let (Run::Same(_, come) | Run::Other(_, come)) = run;
+            let (WordRun::Same(_, come) | WordRun::Other(_, come)) = run;
             for &place in &new[come] {
                 match owners[1][place] {
                     Some(number) => lines.extend(self.changed_line(number, &mut is_written)),
@@ -228,13 +230,13 @@ impl TextView<'_, '_> {
         write_lines(out, &lines);
     }
 
-    /// What went is told where it stood, the rest where it stands.
-    fn is_told_before(&self, number: usize) -> bool {
+    /// Removed text is shown at its old position, other text at its new one.
+    fn is_shown_before(&self, number: usize) -> bool {
         let change = &self.changes[number];
         change.op == OperationKind::Delete || change.after.is_empty()
     }
 
-    /// For each piece the change that it is part of.
+    /// For each piece its change.
     fn owners(&self, is_before: bool) -> Vec<Option<usize>> {
         let n_pieces = if is_before { self.before.pieces.len() } else { self.after.pieces.len() };
         let mut owners = vec![None; n_pieces];
@@ -276,11 +278,11 @@ impl TextView<'_, '_> {
     }
 }
 
-/// The pieces of a version as they stand in its page, where that is known.
+/// The pieces of a version in the order of its page, if known.
 fn reading_order(side: &Side<'_>, placed: Option<(&Page, &Places)>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..side.pieces.len()).collect();
     if let Some((page, places)) = placed {
-        // A piece that was not found stays behind the one before it.
+        // A piece that was not found follows the one before it.
         let mut last = (0, 0);
         let keys: Vec<(usize, u32)> = order
             .iter()
@@ -296,7 +298,7 @@ fn reading_order(side: &Side<'_>, placed: Option<(&Page, &Places)>) -> Vec<usize
     order
 }
 
-/// Writes changed lines with a few around them; the others are folded, counted and one click away.
+/// Writes changed lines with a few around them. The others are counted and folded.
 fn write_lines(out: &mut String, lines: &[Line]) {
     let mut start = 0;
     while start < lines.len() {
@@ -326,7 +328,7 @@ fn write_lines(out: &mut String, lines: &[Line]) {
     }
 }
 
-/// Links in a row stand in one line.
+/// Joins consecutive links into one line.
 fn write_plain(out: &mut String, lines: &[Line]) {
     let mut was_link_of = None;
     for line in lines {
@@ -351,10 +353,10 @@ fn write_plain(out: &mut String, lines: &[Line]) {
     }
 }
 
-/// Writes a table of the links and pictures that came, went, or lead elsewhere. Gives their number.
+/// Writes a table of added, removed and retargeted links and pictures, and returns their number.
 pub(super) fn write_links(
     out: &mut String,
-    changes: &[Change],
+    changes: &[ShownChange],
     before: &Side<'_>,
     after: &Side<'_>,
 ) -> usize {
@@ -370,8 +372,7 @@ pub(super) fn write_links(
         for row in 0..old.len().max(new.len()) {
             let old = old.get(row).map(|&place| &before.pieces[place]);
             let new = new.get(row).map(|&place| &after.pieces[place]);
-            let same =
-                old.zip(new).is_some_and(|(old, new)| (old.text, old.address) == (new.text, new.address));
+            let same = old.zip(new).is_some_and(|(old, new)| (old.text, old.url) == (new.text, new.url));
             if same || n_rows >= MAX_ROWS {
                 continue;
             }
@@ -393,8 +394,8 @@ pub(super) fn write_links(
                 }
             }
             rows.push_str("</td><td class=\"adr\">");
-            match (old.map(|piece| piece.address), new.map(|piece| piece.address)) {
-                (Some(old), Some(new)) if old != new => write_address_difference(&mut rows, old, new),
+            match (old.map(|piece| piece.url), new.map(|piece| piece.url)) {
+                (Some(old), Some(new)) if old != new => write_url_difference(&mut rows, old, new),
                 (old, new) => {
                     let _ = write!(rows, "{}", escaped(&shorten(new.or(old).unwrap_or(""), 300)));
                 }
@@ -413,7 +414,7 @@ pub(super) fn write_links(
     n_rows
 }
 
-/// A change in a word, for tests and for readers that see no colours.
+/// The kind of a change in one word, for tests and for readers who cannot see colours.
 pub(super) fn title_of(op: OperationKind) -> &'static str {
     match op {
         OperationKind::Insert => "inserted",
@@ -448,9 +449,9 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_an_address_that_differs_is_marked() {
+    fn the_part_of_an_url_that_differs_is_marked() {
         let mut out = String::new();
-        write_address_difference(
+        write_url_difference(
             &mut out,
             "http://a.example/file-1.2.sha512",
             "http://a.example/file-1.3.sha512",
@@ -461,7 +462,7 @@ mod tests {
              http://a.example/file-1.<ins>3</ins>.sha512"
         );
         let mut out = String::new();
-        write_address_difference(&mut out, "x", "x\"><script>");
+        write_url_difference(&mut out, "x", "x\"><script>");
         assert!(!out.contains("<script>"), "{out}");
     }
 

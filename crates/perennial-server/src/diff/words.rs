@@ -1,7 +1,7 @@
-//! Two texts -> which of their words are the same, in order; the same over lines.
+//! Two texts -> an alignment of their common words, or of their common lines.
 //!
-//! What both have once and in the same order holds the alignment together; between these anchors the fewest changes are looked for, as
-//! far as a bound allows. So the work is that of sorting, whatever the texts are.
+//! Words that are unique in both texts and in the same order are the anchors. A bounded search finds the fewest edits
+//! between anchors, so the work grows like that of sorting.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use perennial_core::text::markup::escaped;
 
 use perennial_core::page::diff::word_hashes;
 
-/// A word, or one character of a script without spaces, and where it stands.
+/// A word, or one character of a script without spaces, with its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Word {
     pub(super) range: Range<usize>,
@@ -27,7 +27,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     found
 }
 
-/// Scripts without spaces have no words to split at: each character that the comparison counts is one.
+/// In scripts without spaces each counted character is a word.
 fn push_words(word: &str, start: usize, found: &mut Vec<Word>) {
     let keys = word_hashes(word);
     if let [key] = keys[..] {
@@ -42,18 +42,18 @@ fn push_words(word: &str, start: usize, found: &mut Vec<Word>) {
     }
 }
 
-/// A run of places that both sides have, or that one of them has.
+/// A run of indices: common to both sides, or on one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Run {
+pub(super) enum WordRun {
     Same(Range<usize>, Range<usize>),
     Other(Range<usize>, Range<usize>),
 }
 
-/// Steps of the search between two anchors: more differences are one difference.
+/// Maximum steps of the search between two anchors. With more differences the whole stretch differs.
 const MAX_EDITS: usize = 400;
 
-/// The runs of two sequences, from first to last; both sides of a run in the order of their sequence.
-pub(super) fn align(before: &[u32], after: &[u32]) -> Vec<Run> {
+/// The runs of two sequences in order.
+pub(super) fn align(before: &[u32], after: &[u32]) -> Vec<WordRun> {
     let mut pairs = Vec::new();
     let (mut a, mut b) = (0, 0);
     for (i, j) in anchors(before, after).into_iter().chain([(before.len(), after.len())]) {
@@ -66,18 +66,18 @@ pub(super) fn align(before: &[u32], after: &[u32]) -> Vec<Run> {
     runs(&pairs, before.len(), after.len())
 }
 
-/// Pairs of places, ascending -> runs.
-fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+/// Ascending pairs of indices -> runs.
+fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<WordRun> {
+    let mut runs: Vec<WordRun> = Vec::new();
     let (mut a, mut b) = (0, 0);
     for &(i, j) in pairs.iter().chain([&(n_before, n_after)]) {
         if a < i || b < j {
-            runs.push(Run::Other(a..i, b..j));
+            runs.push(WordRun::Other(a..i, b..j));
         }
         if i < n_before {
             match runs.last_mut() {
-                Some(Run::Same(x, y)) => (x.end, y.end) = (i + 1, j + 1),
-                _ => runs.push(Run::Same(i..i + 1, j..j + 1)),
+                Some(WordRun::Same(x, y)) => (x.end, y.end) = (i + 1, j + 1),
+                _ => runs.push(WordRun::Same(i..i + 1, j..j + 1)),
             }
         }
         (a, b) = (i + 1, j + 1);
@@ -85,7 +85,7 @@ fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<Run> {
     runs
 }
 
-/// Places of what both have exactly once, as many as stand in the same order.
+/// Pairs of indices of words that are unique in both texts: the most that are in the same order.
 fn anchors(before: &[u32], after: &[u32]) -> Vec<(usize, usize)> {
     let once = |keys: &[u32]| {
         let mut places: HashMap<u32, Option<usize>> = HashMap::new();
@@ -101,7 +101,7 @@ fn anchors(before: &[u32], after: &[u32]) -> Vec<(usize, usize)> {
     longest_ascending(&pairs)
 }
 
-/// The longest part of pairs, ascending on the left, that ascends on the right too.
+/// The longest subsequence of pairs, ascending on the left, that also ascends on the right.
 fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut previous = vec![usize::MAX; pairs.len()];
@@ -125,7 +125,7 @@ fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     chosen
 }
 
-/// Adds the pairs between two anchors: what they begin and end with, and the fewest edits in the middle.
+/// Adds the pairs between two anchors: common prefix and suffix, and between them those of the fewest edits.
 fn between(
     before: &[u32],
     after: &[u32],
@@ -182,7 +182,7 @@ fn walk_back(
     let first = pairs.len();
     let (mut x, mut y) = end;
     for d in (1..=d).rev() {
-        // As it was before step d: diagonals from -d to d, of which step d - 1 reached those within.
+        // The state before step d has diagonals -d to d. Step d - 1 reached those within.
         let reached = |k: isize| trace[d as usize].get((k + d) as usize).copied().unwrap_or(0);
         let k = x - y;
         let goes_down = k == -d || k != d && reached(k - 1) < reached(k + 1);
@@ -206,8 +206,8 @@ fn walk_back(
 pub(super) struct Difference {
     pub(super) before: Vec<Word>,
     pub(super) after: Vec<Word>,
-    pub(super) runs: Vec<Run>,
-    /// So little is shared that the texts are shown whole, one after the other: striped text cannot be read.
+    pub(super) runs: Vec<WordRun>,
+    /// The texts share so little that they are shown one after the other, because striped text is unreadable.
     pub(super) is_rewritten: bool,
 }
 
@@ -217,20 +217,20 @@ impl Difference {
         let keys = |words: &[Word]| words.iter().map(|word| word.key).collect::<Vec<u32>>();
         let runs = without_stripes(align(&keys(&before), &keys(&after)));
         let n_same: usize =
-            runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum();
+            runs.iter().map(|run| if let WordRun::Same(same, _) = run { same.len() } else { 0 }).sum();
         let is_rewritten = 3 * n_same < before.len().max(after.len());
         Difference { before, after, runs, is_rewritten }
     }
 
-    /// Words before, and words after, that the other text lacks; all of them when hardly any is shared.
+    /// Words before and after that the other text lacks; all words if the texts share hardly any.
     pub(super) fn changed(&self) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
         if self.is_rewritten {
             let all = |words: &[Word]| std::iter::once(0..words.len()).collect();
             return (all(&self.before), all(&self.after));
         }
         let others = self.runs.iter().filter_map(|run| match run {
-            Run::Other(before, after) => Some((before.clone(), after.clone())),
-            Run::Same(..) => None,
+            WordRun::Other(before, after) => Some((before.clone(), after.clone())),
+            WordRun::Same(..) => None,
         });
         let (before, after): (Vec<_>, Vec<_>) = others.unzip();
         let not_empty =
@@ -239,11 +239,11 @@ impl Difference {
     }
 }
 
-/// Letters that are shown before the first word that differs, and of the text in all.
+/// Maximum number of characters before the first difference, and in total.
 const LETTERS_BEFORE: usize = 60;
 const MAX_LETTERS: usize = 240;
 
-/// Two texts as HTML, the words that differ in `del` and `ins`, cut so that the first of them is in sight.
+/// Two texts as HTML with differing words in `del` and `ins`, cut to show the first of them.
 pub(crate) fn marked_words(before: &str, after: &str) -> (String, String) {
     let difference = Difference::of(before, after);
     let (gone, new) = difference.changed();
@@ -276,23 +276,25 @@ fn marked(text: &str, words: &[Word], changed: &[Range<usize>], tag: &str) -> St
     out
 }
 
-/// Joins differences that a single shared word keeps apart, where both are longer than that.
-fn without_stripes(runs: Vec<Run>) -> Vec<Run> {
-    let n_words = |run: Option<&Run>| match run {
-        Some(Run::Other(before, after)) => before.len().max(after.len()),
+/// Joins two differences separated by a single common word, if both are longer than that.
+fn without_stripes(runs: Vec<WordRun>) -> Vec<WordRun> {
+    let n_words = |run: Option<&WordRun>| match run {
+        Some(WordRun::Other(before, after)) => before.len().max(after.len()),
         _ => 0,
     };
-    let mut joined: Vec<Run> = Vec::new();
+    let mut joined: Vec<WordRun> = Vec::new();
     let mut runs = runs.into_iter().peekable();
     while let Some(run) = runs.next() {
-        let is_stripe = matches!(&run, Run::Same(same, _) if same.len() == 1)
+        let is_stripe = matches!(&run, WordRun::Same(same, _) if same.len() == 1)
             && n_words(joined.last()) >= 2
             && n_words(runs.peek()) >= 2;
         match (joined.last_mut(), run) {
-            (Some(Run::Other(x, y)), Run::Same(before, after)) if is_stripe => {
+            (Some(WordRun::Other(x, y)), WordRun::Same(before, after)) if is_stripe => {
                 (x.end, y.end) = (before.end, after.end)
             }
-            (Some(Run::Other(x, y)), Run::Other(before, after)) => (x.end, y.end) = (before.end, after.end),
+            (Some(WordRun::Other(x, y)), WordRun::Other(before, after)) => {
+                (x.end, y.end) = (before.end, after.end)
+            }
             (_, run) => joined.push(run),
         }
     }
@@ -313,8 +315,8 @@ mod tests {
             [word] => text[word.range.clone()].to_string(),
         };
         let runs = difference.runs.iter().map(|run| match run {
-            Run::Same(same, _) => text(before, &difference.before[same.clone()]),
-            Run::Other(x, y) => format!(
+            WordRun::Same(same, _) => text(before, &difference.before[same.clone()]),
+            WordRun::Other(x, y) => format!(
                 "[{}|{}]",
                 text(before, &difference.before[x.clone()]),
                 text(after, &difference.after[y.clone()])
@@ -355,8 +357,8 @@ mod tests {
         row[after.len()]
     }
 
-    fn n_same(runs: &[Run]) -> usize {
-        runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum()
+    fn n_same(runs: &[WordRun]) -> usize {
+        runs.iter().map(|run| if let WordRun::Same(same, _) = run { same.len() } else { 0 }).sum()
     }
 
     proptest! {
@@ -365,17 +367,17 @@ mod tests {
             let runs = align(&before, &after);
             let (mut a, mut b) = (0, 0);
             for run in &runs {
-                let (Run::Same(x, y) | Run::Other(x, y)) = run;
+                let (WordRun::Same(x, y) | WordRun::Other(x, y)) = run;
                 prop_assert_eq!((x.start, y.start), (a, b));
                 (a, b) = (x.end, y.end);
-                if let Run::Same(..) = run {
+                if let WordRun::Same(..) = run {
                     prop_assert_eq!(&before[x.clone()], &after[y.clone()]);
                 }
             }
             prop_assert_eq!((a, b), (before.len(), after.len()));
         }
 
-        /// Where nothing is unique there are no anchors, and the fewest edits are found.
+        /// Without unique words there are no anchors, and the search finds the fewest edits.
         #[test]
         fn without_anchors_as_many_are_paired_as_can_be(before in vec(0u32..4, 0..30), after in vec(0u32..4, 0..30)) {
             let twice = |keys: &[u32]| keys.iter().chain(&[0, 1, 2, 3, 0, 1, 2, 3]).copied().collect::<Vec<_>>();

@@ -13,7 +13,7 @@ use crate::body::Body;
 pub const ROOT: &str = "/_perennial/";
 
 /// The script that runs before those of a page.
-pub const SCRIPT_ADDRESS: &str = concat!("/_perennial/replay.js?v=", env!("CARGO_PKG_VERSION"));
+pub const SCRIPT_URL: &str = concat!("/_perennial/replay.js?v=", env!("CARGO_PKG_VERSION"));
 
 const SCRIPT: &str = include_str!("replay.js");
 const WORKER: &str = include_str!("worker.js");

@@ -9,7 +9,7 @@ use perennial_core::memento::Modifier;
 
 use super::css::rewrite_css;
 use super::script::rewrite_handler;
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// An element with more attributes is removed.
 pub(super) const MAX_ATTRIBUTES: usize = 2000;
@@ -20,7 +20,7 @@ pub const FRAME_NAME: &str = "perennial_page";
 /// The result for an attribute.
 #[derive(Debug, PartialEq)]
 pub(super) enum Attribute {
-    Stays,
+    Unchanged,
     Goes,
     /// A document of its own, to be rewritten as one.
     Document,
@@ -29,7 +29,7 @@ pub(super) enum Attribute {
 
 impl Attribute {
     fn of(rewritten: Option<String>) -> Attribute {
-        rewritten.map_or(Attribute::Stays, Attribute::Becomes)
+        rewritten.map_or(Attribute::Unchanged, Attribute::Becomes)
     }
 }
 
@@ -49,7 +49,7 @@ impl Element<'_> {
         self.given(name).is_some_and(|given| given.trim().eq_ignore_ascii_case(value))
     }
 
-    pub(super) fn rewrite(&self, name: &str, value: &str, place: &Place) -> Attribute {
+    pub(super) fn rewrite(&self, name: &str, value: &str, place: &RewritePlace) -> Attribute {
         match name {
             "srcset" | "imagesrcset" => Attribute::of(place.rewrite_srcset(value, Modifier::Image)),
             "srcdoc" if self.tag == "iframe" => Attribute::Document,
@@ -67,7 +67,7 @@ impl Element<'_> {
             "name" if self.tag == "meta" && self.is("name", "referrer") => Attribute::Goes,
             "content" if self.is("http-equiv", "refresh") => match place.rewrite_refresh(value) {
                 Some(to) => Attribute::Becomes(to),
-                None => Attribute::Stays,
+                None => Attribute::Unchanged,
             },
             "attributename" if value.to_ascii_lowercase().contains("href") => Attribute::Goes,
             "value" if self.tag == "param" => self.param(value, place),
@@ -77,7 +77,7 @@ impl Element<'_> {
                 None if value.contains('(') && is_presentation(name) => {
                     changed(value, rewrite_css(value, place).into())
                 }
-                None => Attribute::Stays,
+                None => Attribute::Unchanged,
             },
         }
     }
@@ -125,23 +125,23 @@ impl Element<'_> {
         match value.to_ascii_lowercase().as_str() {
             "_blank" | "_top" | "_new" => becomes(FRAME_NAME),
             "_parent" if self.is_outermost => becomes("_self"),
-            _ => Attribute::Stays,
+            _ => Attribute::Unchanged,
         }
     }
 
     /// Removes what replaces a header field: the server sets the policy, and archived cookies are not set.
     fn equivalent(&self, value: &str) -> Attribute {
         match value.trim().to_ascii_lowercase().as_str() {
-            "content-type" | "content-language" | "default-style" | "x-ua-compatible" => Attribute::Stays,
-            "refresh" => Attribute::Stays,
+            "content-type" | "content-language" | "default-style" | "x-ua-compatible" => Attribute::Unchanged,
+            "refresh" => Attribute::Unchanged,
             _ => Attribute::Goes,
         }
     }
 
-    fn param(&self, value: &str, place: &Place) -> Attribute {
-        let is_address =
+    fn param(&self, value: &str, place: &RewritePlace) -> Attribute {
+        let is_url =
             ["movie", "src", "url", "href", "filename", "data"].iter().any(|name| self.is("name", name));
-        Attribute::of(is_address.then(|| place.rewrite(value, Modifier::Object)).flatten())
+        Attribute::of(is_url.then(|| place.rewrite(value, Modifier::Object)).flatten())
     }
 }
 
@@ -152,7 +152,7 @@ fn is_presentation(name: &str) -> bool {
 }
 
 fn changed(before: &str, after: Cow<'_, str>) -> Attribute {
-    if after == before { Attribute::Stays } else { Attribute::Becomes(after.into_owned()) }
+    if after == before { Attribute::Unchanged } else { Attribute::Becomes(after.into_owned()) }
 }
 
 /// Decodes character references and zero characters as browsers do.

@@ -13,7 +13,7 @@ use perennial_core::text::charset::Charset;
 use super::css::rewrite_css;
 use super::html::{PageError, PageOptions, PageRewriter};
 use super::script::rewrite_script;
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// A longer stylesheet or script is sent unchanged.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -95,7 +95,7 @@ pub enum BodyRewriter {
 }
 
 /// A rewritten stylesheet or script, and the charset for its media type.
-pub struct Whole {
+pub struct RewrittenFile {
     pub bytes: Vec<u8>,
     pub charset: Option<&'static str>,
 }
@@ -155,17 +155,22 @@ fn decode(decoder: &mut Decoder, bytes: &[u8], is_last: bool) -> String {
 }
 
 /// Rewrites a whole stylesheet or script.
-pub fn rewrite_whole(treatment: Treatment, bytes: &[u8], content_type: Option<&str>, place: &Place) -> Whole {
+pub fn rewrite_whole(
+    treatment: Treatment,
+    bytes: &[u8],
+    content_type: Option<&str>,
+    place: &RewritePlace,
+) -> RewrittenFile {
     let (text, charset) = read_text(bytes, content_type);
-    let place = Place { charset: Charset::default(), ..place.clone() };
+    let place = RewritePlace { charset: Charset::default(), ..place.clone() };
     let rewritten = match treatment {
         Treatment::Style => Cow::Owned(rewrite_css(&text, &place)),
         Treatment::Script => rewrite_script(&text, &place),
         _ => Cow::Borrowed(text.as_ref()),
     };
     match charset {
-        Some(_) => Whole { bytes: rewritten.into_owned().into_bytes(), charset },
-        None => Whole { bytes: rewritten.chars().map(|c| c as u32 as u8).collect(), charset },
+        Some(_) => RewrittenFile { bytes: rewritten.into_owned().into_bytes(), charset },
+        None => RewrittenFile { bytes: rewritten.chars().map(|c| c as u32 as u8).collect(), charset },
     }
 }
 
@@ -190,7 +195,7 @@ mod tests {
 
     fn options() -> PageOptions {
         PageOptions {
-            place: Place::of_test("2020", "http://a.example/"),
+            place: RewritePlace::of_test("2020", "http://a.example/"),
             injection: None,
             is_outermost: true,
             n_nested: 0,

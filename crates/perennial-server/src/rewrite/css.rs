@@ -8,42 +8,42 @@ use std::fmt::Write as _;
 use cssparser::{Parser, Token};
 use perennial_core::memento::Modifier;
 
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// The depth to which nesting is followed. Deeper blocks are read as if they were less deep, and their URLs are rewritten too.
 const MAX_DEPTH: u8 = 64;
 
 /// Functions with URLs as strings.
-const ADDRESS_FUNCTIONS: [&str; 5] = ["url", "src", "image", "image-set", "-webkit-image-set"];
+const URL_FUNCTIONS: [&str; 5] = ["url", "src", "image", "image-set", "-webkit-image-set"];
 
 /// Rewrites a stylesheet or a list of declarations.
-pub fn rewrite_css(css: &str, place: &Place) -> String {
-    let mut out = Rewriting { place, out: String::with_capacity(css.len() + css.len() / 4) };
+pub fn rewrite_css(css: &str, place: &RewritePlace) -> String {
+    let mut out = CssRewriting { place, out: String::with_capacity(css.len() + css.len() / 4) };
     let mut parser = Parser::new(css);
     parser.set_nested_block_limit(MAX_DEPTH);
-    out.block(&mut parser, Context::Plain);
+    out.block(&mut parser, CssContext::Plain);
     out.out
 }
 
 /// The meaning of a string in its context.
 #[derive(Clone, Copy, PartialEq)]
-enum Context {
+enum CssContext {
     /// Text.
     Plain,
     /// The URL of an image or font.
-    Address,
+    Url,
     /// After `@import`: a stylesheet.
     Import,
 }
 
-struct Rewriting<'a> {
-    place: &'a Place,
+struct CssRewriting<'a> {
+    place: &'a RewritePlace,
     out: String,
 }
 
-impl Rewriting<'_> {
+impl CssRewriting<'_> {
     /// Rewrites everything up to the end of the current block.
-    fn block(&mut self, parser: &mut Parser<'_>, within: Context) {
+    fn block(&mut self, parser: &mut Parser<'_>, within: CssContext) {
         let mut context = within;
         loop {
             let start = parser.position();
@@ -53,16 +53,16 @@ impl Rewriting<'_> {
             let token = token.clone();
             let written = parser.slice_from(start);
             match &token {
-                Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => context = Context::Import,
+                Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => context = CssContext::Import,
                 // The strings of `@charset` and `@namespace` are not requested.
                 Token::AtKeyword(_) => context = within,
                 Token::Semicolon => context = within,
                 _ => {}
             }
             match &token {
-                Token::UnquotedUrl(address) => self.address(address, part_in(context), written, true),
-                Token::QuotedString(address) if context != Context::Plain => {
-                    self.address(address, part_in(context), written, false);
+                Token::UnquotedUrl(url) => self.url(url, part_in(context), written, true),
+                Token::QuotedString(url) if context != CssContext::Plain => {
+                    self.url(url, part_in(context), written, false);
                 }
                 _ => self.out.push_str(written),
             }
@@ -74,20 +74,20 @@ impl Rewriting<'_> {
     }
 
     /// Rewrites the inside of a function or a block, and its end.
-    fn nested(&mut self, parser: &mut Parser<'_>, token: &Token<'_>, context: Context) {
+    fn nested(&mut self, parser: &mut Parser<'_>, token: &Token<'_>, context: CssContext) {
         let (end, inside) = match token {
             Token::Function(name) => {
-                let is_address = ADDRESS_FUNCTIONS.iter().any(|known| name.eq_ignore_ascii_case(known));
-                let inside = match (is_address, context) {
-                    (true, Context::Import) => Context::Import,
-                    (true, _) => Context::Address,
-                    (false, _) => Context::Plain,
+                let is_url = URL_FUNCTIONS.iter().any(|known| name.eq_ignore_ascii_case(known));
+                let inside = match (is_url, context) {
+                    (true, CssContext::Import) => CssContext::Import,
+                    (true, _) => CssContext::Url,
+                    (false, _) => CssContext::Plain,
                 };
                 (')', inside)
             }
-            Token::ParenthesisBlock => (')', Context::Plain),
-            Token::SquareBracketBlock => (']', Context::Plain),
-            Token::CurlyBracketBlock => ('}', Context::Plain),
+            Token::ParenthesisBlock => (')', CssContext::Plain),
+            Token::SquareBracketBlock => (']', CssContext::Plain),
+            Token::CurlyBracketBlock => ('}', CssContext::Plain),
             _ => return,
         };
         let is_followed = parser.parse_nested_block(|inner| {
@@ -100,8 +100,8 @@ impl Rewriting<'_> {
         }
     }
 
-    fn address(&mut self, address: &str, part: Modifier, written: &str, is_function: bool) {
-        match self.place.rewrite(address, part) {
+    fn url(&mut self, url: &str, part: Modifier, written: &str, is_function: bool) {
+        match self.place.rewrite(url, part) {
             None => {
                 self.out.push_str(written);
                 // At the end of the text a URL may be unterminated.
@@ -120,8 +120,8 @@ impl Rewriting<'_> {
     }
 }
 
-fn part_in(context: Context) -> Modifier {
-    if context == Context::Import { Modifier::Style } else { Modifier::Object }
+fn part_in(context: CssContext) -> Modifier {
+    if context == CssContext::Import { Modifier::Style } else { Modifier::Object }
 }
 
 #[cfg(test)]
@@ -130,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
-        Place::of_test("2020", "http://a.example/css/s.css")
+    fn place() -> RewritePlace {
+        RewritePlace::of_test("2020", "http://a.example/css/s.css")
     }
 
     fn check(css: &str, expected: &str) {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_found_in_every_form() {
+    fn urls_are_found_in_every_form() {
         let to = "/web/2020oe_/http://a.example";
         check("a{b:url(x.png)}", &format!("a{{b:url(\"{to}/css/x.png\")}}"));
         check("a{b:URL( '/x.png' ) no-repeat}", &format!("a{{b:URL( \"{to}/x.png\" ) no-repeat}}"));
@@ -191,7 +191,7 @@ mod tests {
             "image-set(", ",", "/*", "*/", " ", "\n", "src(", "\\68", "<!--", "url( 'http://evil.example/' )", "@",
         ]), 0..40)) {
             let css = rewrite_css(&pieces.concat(), &place());
-            let again = rewrite_css(&css, &Place { root: "/other/".into(), ..place() });
+            let again = rewrite_css(&css, &RewritePlace { root: "/other/".into(), ..place() });
             prop_assert!(!again.contains("/other/2020oe_/http://evil"), "{css:?} {again:?}");
             prop_assert!(!again.contains("/other/2020cs_/http://evil"), "{css:?} {again:?}");
         }

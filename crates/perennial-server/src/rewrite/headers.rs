@@ -3,7 +3,7 @@
 use perennial_core::memento::Modifier;
 use perennial_warc::http::HttpHead;
 
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// `Link` fields that are read.
 const MAX_LINK_FIELDS: usize = 20;
@@ -12,7 +12,7 @@ const MAX_LINK_FIELDS: usize = 20;
 const FOLLOWED: [&str; 4] = ["stylesheet", "preload", "modulepreload", "icon"];
 
 /// `Refresh` and `Link` with rewritten URLs. The server's `headers` module handles all other fields.
-pub fn leading_fields(head: &HttpHead, place: &Place) -> Vec<(&'static str, String)> {
+pub fn leading_fields(head: &HttpHead, place: &RewritePlace) -> Vec<(&'static str, String)> {
     let refresh = head.get("Refresh").and_then(|value| place.rewrite_refresh(&value));
     let links = head.get_all("Link").take(MAX_LINK_FIELDS).filter_map(|value| followed_links(&value, place));
     let refresh = refresh.map(|value| ("refresh", printable(&value)));
@@ -25,10 +25,10 @@ fn printable(value: &str) -> String {
 }
 
 /// The links that a browser follows automatically, with rewritten URLs.
-fn followed_links(value: &str, place: &Place) -> Option<String> {
+fn followed_links(value: &str, place: &RewritePlace) -> Option<String> {
     let mut found = Vec::new();
     for link in links_in(value) {
-        let Some((address, parameters)) = link.trim().strip_prefix('<').and_then(|rest| rest.split_once('>'))
+        let Some((url, parameters)) = link.trim().strip_prefix('<').and_then(|rest| rest.split_once('>'))
         else {
             continue;
         };
@@ -42,20 +42,20 @@ fn followed_links(value: &str, place: &Place) -> Option<String> {
             _ if lower.contains("script") => Modifier::Script,
             _ => Modifier::Object,
         };
-        found.extend(place.rewrite(address, part).map(|to| format!("<{to}>{parameters}")));
+        found.extend(place.rewrite(url, part).map(|to| format!("<{to}>{parameters}")));
     }
     (!found.is_empty()).then(|| printable(&found.join(", ")))
 }
 
 /// Splits a list of links at commas outside URLs and quotes.
 fn links_in(value: &str) -> Vec<&str> {
-    let (mut found, mut start, mut is_in_address, mut is_quoted) = (Vec::new(), 0, false, false);
+    let (mut found, mut start, mut is_in_url, mut is_quoted) = (Vec::new(), 0, false, false);
     for (at, byte) in value.bytes().enumerate() {
         match byte {
-            b'<' if !is_quoted => is_in_address = true,
-            b'>' if !is_quoted => is_in_address = false,
-            b'"' if !is_in_address => is_quoted = !is_quoted,
-            b',' if !is_in_address && !is_quoted => {
+            b'<' if !is_quoted => is_in_url = true,
+            b'>' if !is_quoted => is_in_url = false,
+            b'"' if !is_in_url => is_quoted = !is_quoted,
+            b',' if !is_in_url && !is_quoted => {
                 found.push(&value[start..at]);
                 start = at + 1;
             }
@@ -87,13 +87,13 @@ mod tests {
     use super::*;
 
     fn fields(line: &str) -> Vec<(&'static str, String)> {
-        let place = Place::of_test("2020", "http://a.example/x/");
+        let place = RewritePlace::of_test("2020", "http://a.example/x/");
         let head = format!("HTTP/1.1 200 OK\r\n{line}\r\n\r\n");
         leading_fields(&HttpHead::parse(head.as_bytes()), &place)
     }
 
     #[test]
-    fn addresses_lead_into_the_archive() {
+    fn urls_lead_into_the_archive() {
         let refreshed = fields("Refresh: 3; url=http://b.example/");
         assert_eq!(refreshed, [("refresh", "3; url=/web/2020mp_/http://b.example/".to_string())]);
         let links = "Link: </a,b.css>; rel=stylesheet, <http://c.example/>; rel=\"next, last\", <d.js>; rel=preload; as=script";

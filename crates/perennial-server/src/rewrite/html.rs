@@ -14,7 +14,7 @@ use url::Url;
 use super::attributes::{self, Attribute};
 use super::css::rewrite_css;
 use super::script::{rewrite_import_map, rewrite_script};
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// A longer tag ends the rewriting; the rest of the page is dropped.
 const MAX_TAG_BYTES: usize = 4 << 20;
@@ -32,11 +32,11 @@ pub struct Injection {
 
 impl Injection {
     /// Our script, with its parameters as JSON.
-    pub fn script(address: &str, knowledge: &str) -> Injection {
+    pub fn script(url: &str, knowledge: &str) -> Injection {
         Injection {
             markup: format!(
                 "<script src=\"{}\" data-perennial=\"{}\"></script>",
-                escaped(address),
+                escaped(url),
                 escaped(knowledge)
             ),
         }
@@ -46,7 +46,7 @@ impl Injection {
 /// How a page is rewritten.
 #[derive(Clone, Debug)]
 pub struct PageOptions {
-    pub place: Place,
+    pub place: RewritePlace,
     pub injection: Option<Injection>,
     /// Whether this is the page itself instead of a frame in it; the frame around it is ours.
     pub is_outermost: bool,
@@ -56,14 +56,14 @@ pub struct PageOptions {
 
 /// Rewrites one page.
 pub struct PageRewriter {
-    rewriter: HtmlRewriter<'static, Output>,
+    rewriter: HtmlRewriter<'static, RewrittenOutput>,
     output: Arc<Mutex<Vec<u8>>>,
 }
 
 /// Collects the output of the rewriter.
-struct Output(Arc<Mutex<Vec<u8>>>);
+struct RewrittenOutput(Arc<Mutex<Vec<u8>>>);
 
-impl OutputSink for Output {
+impl OutputSink for RewrittenOutput {
     fn handle_chunk(&mut self, chunk: &[u8]) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(chunk);
     }
@@ -78,7 +78,7 @@ impl PageRewriter {
     /// Starts a page in an encoding that contains ASCII. With `strict`, markup that old and new browsers read differently is an error.
     pub fn new(options: PageOptions, encoding: AsciiCompatibleEncoding, strict: bool) -> PageRewriter {
         let output = Arc::new(Mutex::new(Vec::new()));
-        let state = Arc::new(Mutex::new(State::new(options)));
+        let state = Arc::new(Mutex::new(HtmlState::new(options)));
         let elements = state.clone();
         let everything = ElementContentHandlers::default().element(
             move |element: &mut lol_html::send::Element<'_, '_>| {
@@ -101,7 +101,7 @@ impl PageRewriter {
             settings =
                 settings.append_element_content_handler((std::borrow::Cow::Owned(selector(tag)), handler));
         }
-        PageRewriter { rewriter: HtmlRewriter::new(settings, Output(output.clone())), output }
+        PageRewriter { rewriter: HtmlRewriter::new(settings, RewrittenOutput(output.clone())), output }
     }
 
     /// Rewrites more of the page; returns what is ready.
@@ -139,7 +139,7 @@ fn rewrite_text(html: &str, options: PageOptions, strict: bool) -> Result<String
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+fn lock(state: &Mutex<HtmlState>) -> std::sync::MutexGuard<'_, HtmlState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -156,7 +156,7 @@ enum ScriptKind {
     Data,
 }
 
-struct State {
+struct HtmlState {
     options: PageOptions,
     has_base: bool,
     has_begun: bool,
@@ -165,9 +165,15 @@ struct State {
     held: String,
 }
 
-impl State {
-    fn new(options: PageOptions) -> State {
-        State { options, has_base: false, has_begun: false, script: ScriptKind::Data, held: String::new() }
+impl HtmlState {
+    fn new(options: PageOptions) -> HtmlState {
+        HtmlState {
+            options,
+            has_base: false,
+            has_begun: false,
+            script: ScriptKind::Data,
+            held: String::new(),
+        }
     }
 
     fn element(&mut self, element: &mut lol_html::send::Element<'_, '_>) {
@@ -194,7 +200,7 @@ impl State {
             attributes::Element { tag: &tag, all: &all, is_outermost: self.options.is_outermost };
         for (name, value) in &all {
             match attributes.rewrite(name, value, &self.options.place) {
-                Attribute::Stays => {}
+                Attribute::Unchanged => {}
                 Attribute::Goes => element.remove_attribute(name),
                 Attribute::Document => {
                     let inner = self.nested_document(value);

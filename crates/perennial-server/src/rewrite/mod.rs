@@ -36,7 +36,7 @@ use serde_json::json;
 
 use self::body::{BodyRewriter, MAX_TEXT_BYTES, Treatment, is_enough, rewrite_whole, treatment};
 use self::html::{Injection, PageOptions};
-use self::url::Place;
+use self::url::RewritePlace;
 use super::Origin;
 use super::body::{Coding, StoredBody, streamed};
 use super::headers as fields;
@@ -100,10 +100,10 @@ pub fn respond(
 }
 
 /// How URLs of a document are rewritten; `None` if the document has no web URL.
-fn place_of(context: &ReplayContext) -> Option<Place> {
+fn place_of(context: &ReplayContext) -> Option<RewritePlace> {
     let base = Url::parse(&context.capture.url).ok().filter(|url| !url.cannot_be_a_base())?;
     let (root, time) = (format!("{}/web/", context.base), context.time.to_digits14());
-    Some(Place { root, time, base, charset: Charset::default() })
+    Some(RewritePlace { root, time, base, charset: Charset::default() })
 }
 
 /// The archived media type, or that in the index.
@@ -111,7 +111,7 @@ fn media_type(context: &ReplayContext) -> Option<String> {
     context.head.media_type().or_else(|| context.capture.mime.clone())
 }
 
-fn page_options(context: &ReplayContext, treatment: Treatment, place: Place) -> PageOptions {
+fn page_options(context: &ReplayContext, treatment: Treatment, place: RewritePlace) -> PageOptions {
     let is_drawing = media_type(context).as_deref() == Some("image/svg+xml");
     let modifier = match context.modifier {
         Modifier::Frame | Modifier::Frameset => context.modifier,
@@ -124,10 +124,10 @@ fn page_options(context: &ReplayContext, treatment: Treatment, place: Place) -> 
         "url": context.capture.url,
         "main": context.origins.main,
         "own": assets::ROOT,
-        "script": assets::SCRIPT_ADDRESS,
+        "script": assets::SCRIPT_URL,
         "frame": attributes::FRAME_NAME,
     });
-    let injection = Injection::script(assets::SCRIPT_ADDRESS, &knowledge.to_string());
+    let injection = Injection::script(assets::SCRIPT_URL, &knowledge.to_string());
     PageOptions {
         place,
         // A drawing runs no scripts, including ours.

@@ -1,4 +1,4 @@
-// Runs before the scripts of an archived page, and before those of its workers. Addresses that scripts build become addresses of the
+// Runs before the scripts of an archived page, and before those of its workers. URLs that scripts build become URLs of the
 // archive; scripts see the page's own location and time. What a script can undo here holds nobody: the policy of the answers and
 // the frame around the page are the walls, and this is the furniture (docs/replay.md).
 (() => {
@@ -42,11 +42,11 @@
     define(global, name, {value: Made, writable: true});
   };
 
-  // ---- addresses ----
+  // ---- URLs ----
   const escapedRoot = known.root.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const shape = new RegExp(`^${escapedRoot}(\\d+)([a-z]{2}_)?/(.+)$`, 's');
   const everywhere = new RegExp(`(?:${origin.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')})?${escapedRoot}${known.time}[a-z]{2}_/`, 'g');
-  // An address of this archive -> the address of the web for which it stands; any other stays.
+  // A URL of this archive -> the archived URL; any other is unchanged.
   const original = (address) => {
     const text = String(address);
     if (!text.startsWith(origin)) return text;
@@ -54,7 +54,7 @@
     return found ? found[3] : text;
   };
   const withoutArchive = (text) => typeof text === 'string' ? text.replace(everywhere, '') : text;
-  // The page's own address, as scripts see it.
+  // The page's own URL, as scripts see it.
   const shown = () => {
     const found = isPage && original(realLocation.href);
     return found && /^https?:/.test(found) && !found.startsWith(origin) ? found : known.url;
@@ -69,7 +69,7 @@
     const found = path.startsWith(known.root) && shape.exec(path);
     return Boolean(found && found[2] && found[1] === known.time) || path.startsWith(known.own);
   };
-  // An address as a script gives it -> an address of this archive.
+  // A URL as a script gives it -> a URL of this archive.
   const archived = (address, modifier) => {
     const text = String(address), trimmed = text.trim();
     if (trimmed === '' || trimmed[0] === '#' || isOurs(trimmed)) return text;
@@ -264,8 +264,8 @@
   const bootstrap = (address, options) => {
     const text = String(address), type = options && options.type;
     const url = /^(blob|data):/i.test(text.trim()) ? shown() : new RealURL(text, base()).href;
-    const told = {...known, url, target: archived(text, 'js_'), type};
-    return `${origin}${known.script}#${encodeURIComponent(JSON.stringify(told))}`;
+    const settings = {...known, url, target: archived(text, 'js_'), type};
+    return `${origin}${known.script}#${encodeURIComponent(JSON.stringify(settings))}`;
   };
   for (const name of ['Worker', 'SharedWorker']) {
     constructed(name, (Real, given, as) => {
@@ -353,7 +353,7 @@
         throw new DOMException(`A history state object with URL '${url.href}' cannot be created`, 'SecurityError');
       }
       const result = apply(real, this, [state, title, archived(url.href, known.modifier)]);
-      tell();
+      reportPage();
       return result;
     });
   }
@@ -558,12 +558,12 @@
     realLocation.assign(to);
   });
 
-  // ---- what the banner is told ----
+  // ---- reports to the banner ----
   const isOutermost = !isWithin && realParent !== global;
   const say = (kind, what) => {
     if (isOutermost) realParent.postMessage({perennial: kind, ...what}, known.main);
   };
-  function tell() { say('page', {url: shown(), time: known.time, title: String(document.title).slice(0, 300)}); }
+  function reportPage() { say('page', {url: shown(), time: known.time, title: String(document.title).slice(0, 300)}); }
   const parts = () => {
     const found = new Map();
     const collect = (view, depth) => {
@@ -584,11 +584,11 @@
     say('parts', {url: shown(), parts: [...found].map(([url, status]) => ({url, status}))});
   };
   if (isOutermost) {
-    // At once, because a script may change the address before the page has loaded.
-    tell();
-    document.addEventListener('DOMContentLoaded', tell);
-    global.addEventListener('load', () => { tell(); setTimeout(parts, 300); setTimeout(parts, 3000); });
-    for (const name of ['hashchange', 'popstate']) global.addEventListener(name, tell);
+    // At once, because a script may change the URL before the page has loaded.
+    reportPage();
+    document.addEventListener('DOMContentLoaded', reportPage);
+    global.addEventListener('load', () => { reportPage(); setTimeout(parts, 300); setTimeout(parts, 3000); });
+    for (const name of ['hashchange', 'popstate']) global.addEventListener(name, reportPage);
     // The block that was clicked, as its words: the banner can say when they changed.
     global.addEventListener('click', (event) => {
       const block = event.composedPath().find((node) => node instanceof Element

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use perennial_core::memento::Modifier;
 
 use super::tokens::{CONDITIONS, Kind, NONE, Token, tokens};
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// The property that replaces `location`.
 const LOCATION: &str = "__perennial_location";
@@ -57,7 +57,7 @@ const HELD_NAMES: [&str; 16] = [
 const MAX_DECLARED: usize = 500;
 
 /// Rewrites a script; returns it unchanged if it cannot be tokenized or contains nothing relevant.
-pub fn rewrite_script<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
+pub fn rewrite_script<'a>(source: &'a str, place: &RewritePlace) -> Cow<'a, str> {
     let mentions =
         ["location", "top", "postMessage", "import", "export"].iter().any(|word| source.contains(word));
     let Some(tokens) = mentions.then(|| tokens(source)).flatten() else { return Cow::Borrowed(source) };
@@ -82,7 +82,7 @@ pub fn rewrite_script<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
 }
 
 /// Rewrites the code of an event handler such as `onclick`, which is the body of a function.
-pub fn rewrite_handler<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
+pub fn rewrite_handler<'a>(source: &'a str, place: &RewritePlace) -> Cow<'a, str> {
     let Some(tokens) = tokens(source) else { return Cow::Borrowed(source) };
     let mut script = Script { source, tokens, edits: Vec::new() };
     script.imports(place);
@@ -98,14 +98,14 @@ pub fn rewrite_handler<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
 }
 
 /// Rewrites the URLs of an import map, in keys and values.
-pub fn rewrite_import_map(source: &str, place: &Place) -> Option<String> {
+pub fn rewrite_import_map(source: &str, place: &RewritePlace) -> Option<String> {
     let mut map: serde_json::Value = serde_json::from_str(source).ok()?;
     rewrite_mapped(&mut map, place, 0);
     // The text must not end the script element.
     serde_json::to_string(&map).ok().map(|text| text.replace('<', "\\u003c"))
 }
 
-fn rewrite_mapped(value: &mut serde_json::Value, place: &Place, depth: usize) {
+fn rewrite_mapped(value: &mut serde_json::Value, place: &RewritePlace, depth: usize) {
     match value {
         serde_json::Value::String(text) => {
             if let Some(to) = specifier(text, place) {
@@ -124,9 +124,9 @@ fn rewrite_mapped(value: &mut serde_json::Value, place: &Place, depth: usize) {
 }
 
 /// The archive's URL of a module specifier; bare names are unchanged.
-fn specifier(text: &str, place: &Place) -> Option<String> {
-    let is_address = text.starts_with('/') || text.starts_with("./") || text.starts_with("../");
-    (is_address || text.contains("://")).then(|| place.rewrite(text, Modifier::Script)).flatten()
+fn specifier(text: &str, place: &RewritePlace) -> Option<String> {
+    let is_url = text.starts_with('/') || text.starts_with("./") || text.starts_with("../");
+    (is_url || text.contains("://")).then(|| place.rewrite(text, Modifier::Script)).flatten()
 }
 
 fn prologue(names: &[&str]) -> String {
@@ -233,7 +233,7 @@ impl<'a> Script<'a> {
     }
 
     /// Rewrites the URLs of imports; returns whether the script is a module.
-    fn imports(&mut self, place: &Place) -> bool {
+    fn imports(&mut self, place: &RewritePlace) -> bool {
         let mut is_module = false;
         for index in 0..self.tokens.len() {
             if self.kind(index) != Some(Kind::Name) || self.is_member(index) {
@@ -255,7 +255,7 @@ impl<'a> Script<'a> {
         is_module
     }
 
-    fn import_text(&mut self, index: usize, place: &Place) {
+    fn import_text(&mut self, index: usize, place: &RewritePlace) {
         if self.kind(index) == Some(Kind::Text)
             && let Some(to) = specifier(self.word(index).trim_matches(['"', '\'']), place)
         {
@@ -264,7 +264,7 @@ impl<'a> Script<'a> {
     }
 
     /// `import(x)` requests a URL of the archive, whatever `x` is at run time.
-    fn dynamic_import(&mut self, index: usize, place: &Place) {
+    fn dynamic_import(&mut self, index: usize, place: &RewritePlace) {
         let open = index + 1;
         let close = self.tokens[open].partner;
         if self.kind(index + 2) == Some(Kind::Text) {
@@ -443,8 +443,8 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
-        Place::of_test("2020", "http://a.example/js/s.js")
+    fn place() -> RewritePlace {
+        RewritePlace::of_test("2020", "http://a.example/js/s.js")
     }
 
     fn check(source: &str, expected: &str) {
@@ -454,7 +454,7 @@ mod tests {
     const L: &str = "let location=(self.__perennial||self).location;";
 
     #[test]
-    fn members_are_looked_up_elsewhere() {
+    fn members_are_found_elsewhere() {
         check("window.location.href", "window.__perennial_location.href");
         check("a?.location=1", "a?.__perennial_location=1");
         check("w['location']", "w[\"__perennial_location\"]");

@@ -58,7 +58,7 @@ pub(super) const CONDITIONS: [&str; 6] = ["if", "while", "for", "with", "switch"
 
 /// Tokenizes a script; `None` if brackets are unbalanced or a string does not end.
 pub(super) fn tokens(source: &str) -> Option<Vec<Token>> {
-    let mut scanner = Scanner {
+    let mut scanner = ScriptScanner {
         source,
         bytes: source.as_bytes(),
         at: 0,
@@ -70,7 +70,7 @@ pub(super) fn tokens(source: &str) -> Option<Vec<Token>> {
     scanner.open.is_empty().then_some(scanner.tokens)
 }
 
-struct Scanner<'a> {
+struct ScriptScanner<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
@@ -80,7 +80,7 @@ struct Scanner<'a> {
     is_new_line: bool,
 }
 
-impl Scanner<'_> {
+impl ScriptScanner<'_> {
     /// Reads a token, blank or comment; `Some(false)` at the end.
     fn step(&mut self) -> Option<bool> {
         let Some(&byte) = self.bytes.get(self.at) else { return Some(false) };
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_is_told_from_an_expression() {
+    fn a_slash_is_distinguished_from_an_expression() {
         assert_eq!(words("a/b/c").unwrap(), ["a", "/", "b", "/", "c"]);
         assert_eq!(
             words("x=/[/'\"]/g.test(y)").unwrap(),

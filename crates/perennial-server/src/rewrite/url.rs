@@ -16,7 +16,7 @@ pub const NOWHERE: &str = "about:invalid";
 
 /// How the URLs of a document are rewritten.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct RewritePlace {
     /// Path of replayed URLs, such as `/web/`; it begins and ends with a slash.
     pub root: String,
     /// The time of the page, up to 14 digits.
@@ -27,7 +27,7 @@ pub struct Place {
     pub charset: Charset,
 }
 
-impl Place {
+impl RewritePlace {
     /// The URL in this archive.
     pub fn to(&self, url: &Url, part: Modifier) -> String {
         format!("{}{}{}/{url}", self.root, self.time, part.as_str())
@@ -52,13 +52,13 @@ impl Place {
     /// Rewrites the candidates of a `srcset`.
     pub fn rewrite_srcset(&self, srcset: &str, part: Modifier) -> Option<String> {
         let mut out = String::with_capacity(srcset.len() * 2);
-        for (address, descriptor) in candidates(srcset) {
+        for (url, descriptor) in candidates(srcset) {
             if !out.is_empty() {
                 out.push_str(", ");
             }
-            let rewritten = self.rewrite(address, part);
+            let rewritten = self.rewrite(url, part);
             // A comma at the end of a URL would separate candidates.
-            out.push_str(rewritten.as_deref().unwrap_or(address).trim_end_matches(','));
+            out.push_str(rewritten.as_deref().unwrap_or(url).trim_end_matches(','));
             if !descriptor.is_empty() {
                 out.push(' ');
                 out.push_str(descriptor);
@@ -69,7 +69,7 @@ impl Place {
 
     /// Rewrites the content of `<meta http-equiv=refresh>`; `None` if it has no URL.
     pub fn rewrite_refresh(&self, content: &str) -> Option<String> {
-        let at = refresh_address(content)?;
+        let at = refresh_url(content)?;
         let rewritten = self.rewrite(&content[at.clone()], Modifier::Page)?;
         let seconds: String =
             content.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
@@ -87,9 +87,9 @@ fn candidates(srcset: &str) -> Vec<(&str, &str)> {
             return found;
         }
         let end = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
-        let (address, behind) = rest.split_at(end);
-        if address.ends_with(',') {
-            found.push((address.trim_end_matches(','), ""));
+        let (url, behind) = rest.split_at(end);
+        if url.ends_with(',') {
+            found.push((url.trim_end_matches(','), ""));
             rest = behind;
             continue;
         }
@@ -103,13 +103,13 @@ fn candidates(srcset: &str) -> Vec<(&str, &str)> {
             c == ',' && depth == 0
         };
         let end = behind.find(ends).unwrap_or(behind.len());
-        found.push((address, behind[..end].trim()));
+        found.push((url, behind[..end].trim()));
         rest = &behind[end..];
     }
 }
 
 /// The position of the URL in the content of a refresh (HTML standard, "shared declarative refresh steps").
-fn refresh_address(content: &str) -> Option<std::ops::Range<usize>> {
+fn refresh_url(content: &str) -> Option<std::ops::Range<usize>> {
     let is_space = |c: char| c.is_ascii_whitespace();
     let rest = content.trim_start_matches(is_space);
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -134,11 +134,11 @@ fn refresh_address(content: &str) -> Option<std::ops::Range<usize>> {
 }
 
 #[cfg(test)]
-impl Place {
+impl RewritePlace {
     /// A document in the only archive of a server, for tests.
-    pub(super) fn of_test(time: &str, base: &str) -> Place {
+    pub(super) fn of_test(time: &str, base: &str) -> RewritePlace {
         let base = Url::parse(base).unwrap();
-        Place { root: "/web/".into(), time: time.into(), base, charset: Charset::default() }
+        RewritePlace { root: "/web/".into(), time: time.into(), base, charset: Charset::default() }
     }
 }
 
@@ -146,8 +146,8 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place(base: &str) -> Place {
-        Place::of_test("20200102030405", base)
+    fn place(base: &str) -> RewritePlace {
+        RewritePlace::of_test("20200102030405", base)
     }
 
     fn check(reference: &str, expected: Option<&str>) {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_address_is_rewritten() {
+    fn every_kind_of_url_is_rewritten() {
         check("c", Some("/web/20200102030405mp_/https://site.example/a/c"));
         check("/c?d#e", Some("/web/20200102030405mp_/https://site.example/c?d#e"));
         check("//other.example", Some("/web/20200102030405mp_/https://other.example/"));

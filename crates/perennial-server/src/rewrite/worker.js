@@ -7,7 +7,7 @@ const shape = /^(.*\/web\/|\/web\/)(\d+)([a-z]{2}_)?\/(https?:\/\/.+)$/s;
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 
-// The archived address for a path that a page asked for; `null` where the page is none of the archive's.
+// The archived URL for a path that a page requested; `null` if the page is not one of the archive's.
 function archived(asker, path) {
   const url = new URL(asker);
   const found = shape.exec(url.pathname + url.search);
@@ -30,7 +30,7 @@ self.addEventListener('fetch', (event) => {
     if (/^https?:$/.test(url.protocol)) event.respondWith(Response.error());
     return;
   }
-  // What is the archive's own is asked for as it is; a page that is gone to is led by the server.
+  // Requests for the archive's own files pass unchanged; the server redirects navigation.
   if (url.pathname.startsWith(own) || shape.test(url.pathname + url.search) || event.request.mode === 'navigate') return;
   event.respondWith(lead(event, url));
 });

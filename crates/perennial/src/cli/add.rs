@@ -15,7 +15,7 @@ use super::feed::follow_list;
 use super::{Context, Exit};
 use perennial_archive::settings::holidays::Holiday;
 use perennial_archive::settings::site::{
-    parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
+    parse_holiday, parse_pattern, parse_selector, parse_tag, parse_url, parse_weight, parse_zone,
 };
 use perennial_archive::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, Seed, VersionRetention};
 use perennial_core::schedule::units::{UnitError, parse_budget, parse_bytes};
@@ -35,7 +35,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Add {
     /// Start URL of a site; https is the default scheme
-    #[arg(required_unless_present = "from", value_name = "URL", value_parser = parse_address)]
+    #[arg(required_unless_present = "from", value_name = "URL", value_parser = parse_url)]
     urls: Vec<Url>,
     /// Add the sites of a list: one URL per line, or OPML
     #[arg(long, value_name = "FILE")]

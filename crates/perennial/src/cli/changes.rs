@@ -99,12 +99,12 @@ impl Changes {
                 "{n_waiting} captures have not been analysed and are not included: run `perennial analyse`"
             ));
         }
-        let mut question = self.question(store)?;
+        let mut query = self.query(store)?;
         let is_latest = self.limit.is_some() && self.sort == Sort::Time;
         if is_latest {
-            question.order = ChangeOrder::Latest;
+            query.order = ChangeOrder::Latest;
         }
-        let mut finder = ChangeFinder::new(snapshot.archive(), store, &filters, &question)?;
+        let mut finder = ChangeFinder::new(snapshot.archive(), store, &filters, &query)?;
         if let Some(limit) = self.limit.filter(|_| is_latest) {
             let mut latest = Vec::new();
             listed(&mut finder, limit, &mut |change| {
@@ -131,7 +131,7 @@ impl Changes {
         Ok(Exit::Done)
     }
 
-    fn question(&self, store: &Store) -> anyhow::Result<ChangeQuery> {
+    fn query(&self, store: &Store) -> anyhow::Result<ChangeQuery> {
         let place = match self.place.as_deref() {
             Some(url) if url.contains("://") => {
                 if store.page(url)?.is_none() {

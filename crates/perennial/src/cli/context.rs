@@ -77,11 +77,11 @@ impl Context {
         Ok(writer)
     }
 
-    /// Performs an act of whoever runs this command, and says so in the archive's log.
-    pub fn perform(&self, archive: &Archive, act: &AdminAction) -> anyhow::Result<AdminOutcome> {
+    /// Performs an admin action as the user of this process, and logs it in the audit log.
+    pub fn perform(&self, archive: &Archive, action: &AdminAction) -> anyhow::Result<AdminOutcome> {
         let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
         let who = user.map_or("command line".to_owned(), |user| format!("command line, {user}"));
-        admin::perform(archive, act, &who, perennial_archive::now())
+        admin::perform(archive, action, &who, perennial_archive::now())
     }
 
     /// Prints `data` as JSON with `--json`, else as `human` writes it. A broken pipe is returned as an error, which ends the program

@@ -18,7 +18,7 @@ use perennial_engine::feeds::articles::{self, ArticleFormat};
 
 const AFTER_HELP: &str = "\
 Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
-`objects` are the articles that feeds announced, one per line as JSON, with every version in full; `objects-markdown` \
+`articles` are the articles that feeds announced, one per line as JSON, with every version in full; `articles-markdown` \
 writes them as Markdown. `csv` and `parquet` have one row per change, or with `--table versions` per version, with the columns of docs/sql.md. \
 A damaged record is omitted and counted, and the exit code is 4.
 
@@ -26,7 +26,7 @@ Examples:
   perennial export --format wacz --output news.wacz --site news.example
   perennial export --format warc --output page.warc.gz --page https://news.example/ --since 2026-01-01
   perennial export --format cdxj --output index.cdxj
-  perennial export --format objects --output corpus.jsonl --site news.example
+  perennial export --format articles --output corpus.jsonl --site news.example
   perennial export --format videlta --output deltas.xml --site news.example
   perennial export --format csv --output changes.csv --since 2026-01-01
   perennial export --format parquet --table deltas --output deltas.parquet
@@ -82,9 +82,9 @@ enum ExportFormat {
     /// The index lines, with the file names of this archive
     Cdxj,
     /// The articles that feeds announced, one per line as JSON
-    Objects,
+    Articles,
     /// The articles as Markdown
-    ObjectsMarkdown,
+    ArticlesMarkdown,
     /// The blocks of every version: Vi-XML documents below one root
     Vixml,
     /// The operations of every change: Vi-Delta documents below one root
@@ -98,7 +98,7 @@ enum ExportFormat {
 /// The code that writes a format.
 enum ExportWriter {
     Records(export::RecordFormat),
-    Objects(ArticleFormat),
+    Articles(ArticleFormat),
     Trees,
     Deltas,
     Table(TableForm),
@@ -110,8 +110,8 @@ impl ExportFormat {
             ExportFormat::Wacz => ExportWriter::Records(export::RecordFormat::Wacz),
             ExportFormat::Warc => ExportWriter::Records(export::RecordFormat::Warc),
             ExportFormat::Cdxj => ExportWriter::Records(export::RecordFormat::Cdxj),
-            ExportFormat::Objects => ExportWriter::Objects(ArticleFormat::JsonLines),
-            ExportFormat::ObjectsMarkdown => ExportWriter::Objects(ArticleFormat::Markdown),
+            ExportFormat::Articles => ExportWriter::Articles(ArticleFormat::JsonLines),
+            ExportFormat::ArticlesMarkdown => ExportWriter::Articles(ArticleFormat::Markdown),
             ExportFormat::Vixml => ExportWriter::Trees,
             ExportFormat::Videlta => ExportWriter::Deltas,
             ExportFormat::Csv => ExportWriter::Table(TableForm::Csv),
@@ -133,7 +133,7 @@ impl Export {
             CaptureFilter { site, page, since: self.since, until: self.until, ..CaptureFilter::default() };
         let result = match self.format.writer() {
             ExportWriter::Records(format) => self.export_records(context, format, &filter, out),
-            ExportWriter::Objects(format) => self.export_objects(context, format, &filter, out),
+            ExportWriter::Articles(format) => self.export_articles(context, format, &filter, out),
             ExportWriter::Trees => export_xml(context, "trees", out, |snapshot, out, progress| {
                 write_trees(snapshot.store(), &filter, out, progress)
             }),
@@ -187,7 +187,7 @@ impl Export {
         Ok(ExportSummary { words, n_damaged: report.n_damaged, report: serde_json::to_value(&report)? })
     }
 
-    fn export_objects(
+    fn export_articles(
         &self,
         context: &Context,
         format: ArticleFormat,
@@ -196,19 +196,19 @@ impl Export {
     ) -> anyhow::Result<ExportSummary> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let pages = articles::announced(&shared, filter)?;
-        let bar = context.progress_count(pages.len() as u64, "reading objects");
+        let bar = context.progress_count(pages.len() as u64, "reading articles");
         let mut out = BufWriter::new(out);
         let report = articles::export(&shared, pages, filter, format, &mut out, &|| bar.inc(1));
         bar.finish_and_clear();
         let report = report?;
         if report.n_articles == 0 {
             bail!(
-                "no object fits: `perennial article list` shows what feeds announced, and `perennial feed list` the feeds"
+                "no article fits: `perennial article list` shows what feeds announced, and `perennial feed list` the feeds"
             );
         }
         let bytes = finished(out)?;
         let (n, n_versions) = (report.n_articles, report.n_versions);
-        let words = format!("{n} objects with {n_versions} versions, {}", human_bytes(bytes));
+        let words = format!("{n} articles with {n_versions} versions, {}", human_bytes(bytes));
         let mut line = serde_json::to_value(report)?;
         line["bytes"] = bytes.into();
         Ok(ExportSummary { words, n_damaged: report.n_unread, report: line })

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::progress::print_summary;
 use super::{Context, Exit, signals};
-use perennial_archive::settings::site::parse_address;
+use perennial_archive::settings::site::parse_url;
 use perennial_archive::settings::{CrawlTable, Seed};
 use perennial_archive::store::StoredFeed;
 use perennial_crawler::CrawlOptions;
@@ -64,7 +64,7 @@ enum FeedCommand {
 #[command(after_help = AFTER_HELP)]
 struct Find {
     /// A page or a feed; https is the default scheme
-    #[arg(value_name = "URL", value_parser = parse_address)]
+    #[arg(value_name = "URL", value_parser = parse_url)]
     url: Url,
     /// Allow the host to have a private or loopback address
     #[arg(long)]
@@ -127,7 +127,7 @@ pub(super) fn follow_list(
 }
 
 #[derive(Serialize)]
-struct FeedRow {
+struct FeedStatus {
     url: String,
     title: String,
     format: String,
@@ -162,9 +162,9 @@ fn feed_row(
     feed: &StoredFeed,
     publishing: &perennial_core::feed::polling::PublishingHistory,
     now: perennial_core::time::Timestamp,
-) -> FeedRow {
+) -> FeedStatus {
     let last = feed.visited.unwrap_or(feed.last_read);
-    FeedRow {
+    FeedStatus {
         url: feed.url.clone(),
         title: feed.title.clone(),
         format: feed.format.clone(),
@@ -182,7 +182,7 @@ fn feed_row(
     }
 }
 
-fn print_list(lines: &[FeedRow], out: &mut dyn Write) -> io::Result<()> {
+fn print_list(lines: &[FeedStatus], out: &mut dyn Write) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{}", line.url)?;
         let rate = line

@@ -20,7 +20,7 @@ Examples:
 pub(super) struct List {}
 
 #[derive(Serialize)]
-struct SiteRow<'a> {
+struct FollowedSite<'a> {
     #[serde(flatten)]
     seed: &'a Seed,
     n_pages: u64,
@@ -45,7 +45,7 @@ impl List {
                 count.3 = count.3.max(known.visited);
             }
         })?;
-        let rows: Vec<SiteRow<'_>> = archive
+        let rows: Vec<FollowedSite<'_>> = archive
             .settings()
             .seeds
             .iter()
@@ -53,7 +53,13 @@ impl List {
                 let number = numbers.get(seed.scope.seed.as_str());
                 let (n_pages, n_visited, n_failed, last) =
                     number.and_then(|number| counts.get(number).copied()).unwrap_or_default();
-                SiteRow { seed, n_pages, n_visited, n_failed, last_visit: last.map(|at| at.to_rfc3339()) }
+                FollowedSite {
+                    seed,
+                    n_pages,
+                    n_visited,
+                    n_failed,
+                    last_visit: last.map(|at| at.to_rfc3339()),
+                }
             })
             .collect();
         context.print(&rows, |out| {

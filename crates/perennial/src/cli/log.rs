@@ -44,7 +44,7 @@ pub(super) struct Log {
 }
 
 /// The kind of a line with an admin action.
-const ACT: &str = "act";
+const ADMIN_ACTION: &str = "act";
 
 #[derive(Serialize)]
 struct ErrorRow {
@@ -73,12 +73,12 @@ impl Log {
             }
         };
         let mut entries = Vec::new();
-        each_audit_entry(&root, |act| entries.push(as_line(act)))?;
+        each_audit_entry(&root, |entry| entries.push(as_line(entry)))?;
         let mut entries = entries.into_iter().peekable();
         if !self.audit {
             each_line(&root, |line| {
-                while let Some(act) = entries.next_if(|act| act.time <= line.time) {
-                    take(act);
+                while let Some(entry) = entries.next_if(|entry| entry.time <= line.time) {
+                    take(entry);
                 }
                 take(line);
             })?;
@@ -126,21 +126,21 @@ impl Log {
 }
 
 /// An admin action as a line between visits.
-fn as_line(act: AuditEntry) -> LogLine {
+fn as_line(entry: AuditEntry) -> LogLine {
     LogLine {
-        time: act.time,
-        url: act.url,
-        kind: ACT.to_owned(),
-        reason: act.act,
+        time: entry.time,
+        url: entry.url,
+        kind: ADMIN_ACTION.to_owned(),
+        reason: entry.action,
         outcome: "done".to_owned(),
-        detail: Some(act.detail).filter(|detail| !detail.is_empty()),
-        by: Some(act.who),
+        detail: Some(entry.detail).filter(|detail| !detail.is_empty()),
+        by: Some(entry.who),
         ..LogLine::default()
     }
 }
 
 fn words(line: &LogLine) -> String {
-    if line.kind == ACT {
+    if line.kind == ADMIN_ACTION {
         let who = line.by.as_deref().unwrap_or_default();
         let detail = line.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
         return format!("{} {:9}     {}{detail} ({who})", line.time, line.reason, line.url);

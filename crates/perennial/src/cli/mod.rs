@@ -13,6 +13,7 @@
 //! | `help`, `usage`, `shell` | help texts, answers to wrong usage, completions and manual pages |
 //! | `context`, `exit`, `progress`, `raw`, `renderer`, `render_worker`, `signals` | shared code |
 
+mod activity;
 mod add;
 mod analyse;
 mod article;

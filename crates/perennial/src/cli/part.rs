@@ -106,21 +106,21 @@ impl Pin {
 
 impl Ignore {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let act = PartAction::Ignore(self.part.selector.clone());
-        self.part.run(context, act)
+        let action = PartAction::Ignore(self.part.selector.clone());
+        self.part.run(context, action)
     }
 }
 
 impl PartArgs {
-    fn run(self, context: &Context, act: PartAction) -> anyhow::Result<Exit> {
+    fn run(self, context: &Context, action: PartAction) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let seed = archive.settings().seeds.named(&self.site)?;
         let bar = context.progress_count(0, "reading changes");
-        let effect = act.effect(&archive, seed, usize::MAX, &|| bar.inc(1));
+        let effect = action.effect(&archive, seed, usize::MAX, &|| bar.inc(1));
         bar.finish_and_clear();
         let (effect, site) = (effect?, seed.scope.seed.to_string());
         if !self.dry_run {
-            context.perform(&archive, &AdminAction::Part(site.clone(), act))?;
+            context.perform(&archive, &AdminAction::Part(site.clone(), action))?;
         }
         let report =
             PartReport { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };

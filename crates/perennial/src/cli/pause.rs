@@ -44,8 +44,8 @@ impl Resume {
 }
 
 /// Performs an admin action on sites and prints the result for each.
-pub(super) fn perform(context: &Context, act: &AdminAction, done: &str) -> anyhow::Result<Exit> {
-    let lines = context.perform(&context.open()?, act)?.lines;
+pub(super) fn perform(context: &Context, action: &AdminAction, done: &str) -> anyhow::Result<Exit> {
+    let lines = context.perform(&context.open()?, action)?.lines;
     context.print(&lines, |out| {
         lines.iter().try_for_each(|line| {
             let detail = if line.detail.is_empty() { String::new() } else { format!(": {}", line.detail) };

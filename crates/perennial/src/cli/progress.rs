@@ -82,13 +82,13 @@ fn idle_words(awaited: &ExpectedVisit, now: Timestamp) -> String {
     let (day, time) = (text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default());
     let is_today = now.to_rfc3339().starts_with(day);
     let at = if is_today { format!("{time} UTC") } else { format!("{day} {time} UTC") };
-    let place = shorten(without_scheme(&awaited.url), MOST_ADDRESS);
+    let place = shorten(without_scheme(&awaited.url), MOST_URL);
     let habit = awaited.habit.as_ref().map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
     terminal_safe(&format!("idle, next visit at {at} ({place}{habit})")).into_owned()
 }
 
 /// Columns of a URL in the progress line.
-const MOST_ADDRESS: usize = 60;
+const MOST_URL: usize = 60;
 
 pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::io::Result<()> {
     let words = |endings: &VisitCounts| {

@@ -62,27 +62,27 @@ pub(super) fn print(context: &Context, page: &UrlAt, with_head: bool) -> anyhow:
 
 fn write(found: CaptureMatch, with_head: bool) -> anyhow::Result<()> {
     let mut out = document_on_stdout();
-    let CaptureMatch { mut record, head, holder, .. } = found;
+    let CaptureMatch { mut record, head, payload_capture, .. } = found;
     if with_head {
         out.write_all(head.as_bytes())?;
         io::copy(&mut record, &mut out)?;
     } else {
-        io::copy(&mut StoredBody::new(record, &holder.digest).into_reader(Coding::Plain), &mut out)?;
+        io::copy(&mut StoredBody::new(record, &payload_capture.digest).into_reader(Coding::Plain), &mut out)?;
     }
     Ok(out.flush()?)
 }
 
 fn print_facts(context: &Context, found: &CaptureMatch) -> anyhow::Result<()> {
-    let CaptureMatch { capture, holder, .. } = found;
+    let CaptureMatch { capture, payload_capture, .. } = found;
     let facts = json!({
         "url": capture.url,
         "time": capture.time.to_rfc3339(),
-        "status": found.head.status().or(holder.status),
-        "mime": holder.mime,
-        "digest": holder.digest,
-        "file": holder.file,
-        "offset": holder.offset,
-        "is_revisit": holder.id != capture.id,
+        "status": found.head.status().or(payload_capture.status),
+        "mime": payload_capture.mime,
+        "digest": payload_capture.digest,
+        "file": payload_capture.file,
+        "offset": payload_capture.offset,
+        "is_revisit": payload_capture.id != capture.id,
         "previous": found.previous.map(Timestamp::to_rfc3339),
         "next": found.next.map(Timestamp::to_rfc3339),
     });

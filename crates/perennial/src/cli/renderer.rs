@@ -77,14 +77,14 @@ impl RendererArgs {
             WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
         let pool = WorkerPool::new(command, PageLimits::default());
         let found = all(&|page| Ok(by_engine(context, &pool, page)))?;
-        let is_drawn = |(seen, (page, _)): (&SegmentedPage, &(&LoadedPage<'_>, SegmentConfig))| {
+        let needs_scripts = |(seen, (page, _)): (&SegmentedPage, &(&LoadedPage<'_>, SegmentConfig))| {
             seen.layout.is_some() && n_words(&seen.tree) < FEW_WORDS && page.html.contains("<script")
         };
-        if self.renderer == Renderer::Layout || !found.iter().zip(pages).any(is_drawn) {
+        if self.renderer == Renderer::Layout || !found.iter().zip(pages).any(needs_scripts) {
             return Ok(found);
         }
         match by_browser() {
-            Ok(drawn) => Ok(drawn),
+            Ok(rendered) => Ok(rendered),
             Err(error) => {
                 context.note(format_args!(
                     "the page is almost empty without its scripts, and they could not run: {error:#}"

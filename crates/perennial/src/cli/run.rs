@@ -15,7 +15,7 @@ use super::serve::serve_beside;
 use super::{Context, Exit, parse_time, signals};
 use perennial_archive::Archive;
 use perennial_archive::settings::Seed;
-use perennial_archive::settings::site::parse_address;
+use perennial_archive::settings::site::parse_url;
 use perennial_archive::store::Outbox;
 use perennial_crawler::clock::Clock;
 use perennial_crawler::{CrawlEnd, CrawlOptions, crawl};
@@ -39,7 +39,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Run {
     /// Sites to follow from now on; https is the default scheme
-    #[arg(value_name = "URL", value_parser = parse_address)]
+    #[arg(value_name = "URL", value_parser = parse_url)]
     urls: Vec<Url>,
     /// Visit every page once, then end
     #[arg(long)]

@@ -69,7 +69,7 @@ struct PageHit<'a> {
     /// Byte ranges of the words in `text`.
     found: Vec<(usize, usize)>,
     role: &'static str,
-    stays: Vec<PresenceRow>,
+    presence: Vec<PresenceRow>,
 }
 
 #[derive(Serialize)]
@@ -90,7 +90,7 @@ impl Search {
             bail!("the archive has no text index; run `perennial analyse`");
         };
         self.check_place(snapshot.store())?;
-        let question = SearchQuery {
+        let search = SearchQuery {
             host: self.site.as_deref(),
             url: self.page.as_deref(),
             since: self.since,
@@ -99,7 +99,7 @@ impl Search {
             is_important: self.important,
             limit: self.limit,
         };
-        let answers = find_pages(snapshot.store(), &texts, &query, &question)?;
+        let answers = find_pages(snapshot.store(), &texts, &query, &search)?;
         context.print(&found(&answers), |out| write_answers(out, &answers))?;
         Ok(Exit::Done)
     }
@@ -120,28 +120,28 @@ impl Search {
 fn found(answers: &SearchHits) -> SearchReport<'_> {
     let page = |hit: &'_ SearchHit| -> (Vec<(usize, usize)>, Vec<PresenceRow>) {
         let found = hit.excerpt.found.iter().map(|at| (at.start, at.end)).collect();
-        (found, hit.stays.iter().map(presence_row).collect())
+        (found, hit.presences.iter().map(presence_row).collect())
     };
     let pages = answers.hits.iter().map(|hit| {
-        let (found, stays) = page(hit);
+        let (found, presences) = page(hit);
         PageHit {
             url: &hit.url,
             title: hit.title.as_deref(),
             text: &hit.excerpt.text,
             found,
             role: hit.excerpt.role.name(),
-            stays,
+            presence: presences,
         }
     });
     SearchReport { n_pages: answers.n_pages, is_partial: answers.is_partial, pages: pages.collect() }
 }
 
-fn presence_row(stay: &PassagePresence) -> PresenceRow {
+fn presence_row(presence: &PassagePresence) -> PresenceRow {
     PresenceRow {
-        absent_until: stay.absent_until.map(Timestamp::to_rfc3339),
-        first: stay.first.to_rfc3339(),
-        last: stay.last.to_rfc3339(),
-        gone: stay.gone.map(Timestamp::to_rfc3339),
+        absent_until: presence.absent_until.map(Timestamp::to_rfc3339),
+        first: presence.first.to_rfc3339(),
+        last: presence.last.to_rfc3339(),
+        gone: presence.gone.map(Timestamp::to_rfc3339),
     }
 }
 
@@ -152,8 +152,8 @@ fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<(
     for hit in &answers.hits {
         writeln!(out, "{}  {}", hit.url, hit.title.as_deref().unwrap_or_default())?;
         writeln!(out, "  {}: {}", hit.excerpt.role.name(), marked(&hit.excerpt))?;
-        for stay in &hit.stays {
-            writeln!(out, "  {}", describe(stay))?;
+        for presence in &hit.presences {
+            writeln!(out, "  {}", describe(presence))?;
         }
     }
     let n_shown = answers.hits.len();
@@ -165,14 +165,14 @@ fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<(
 }
 
 /// When the passage appeared and vanished. Both are known up to the time between two observations.
-fn describe(stay: &PassagePresence) -> String {
-    let appeared = match stay.absent_until {
-        Some(absent) => format!("appeared between {absent} and {}", stay.first),
-        None => format!("present at the first observation, {}", stay.first),
+fn describe(presence: &PassagePresence) -> String {
+    let appeared = match presence.absent_until {
+        Some(absent) => format!("appeared between {absent} and {}", presence.first),
+        None => format!("present at the first observation, {}", presence.first),
     };
-    match stay.gone {
-        Some(gone) => format!("{appeared}; vanished between {} and {gone}", stay.last),
-        None => format!("{appeared}; still present at {}", stay.last),
+    match presence.gone {
+        Some(gone) => format!("{appeared}; vanished between {} and {gone}", presence.last),
+        None => format!("{appeared}; still present at {}", presence.last),
     }
 }
 

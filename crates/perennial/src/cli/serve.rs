@@ -106,10 +106,10 @@ impl Serve {
             let server = bound.server().clone();
             let origins = server.origins();
             let names: Vec<&str> = server.archives().iter().map(|served| served.name.as_str()).collect();
-            let operator = server.admin_login_url();
-            let told =
-                json!({ "address": origins.main, "replay": origins.replay, "archives": names, "operator": operator });
-            context.print(&told, |out| {
+            let admin_login = server.admin_login_url();
+            let facts =
+                json!({ "url": origins.main, "replay": origins.replay, "archives": names, "admin_login": admin_login });
+            context.print(&facts, |out| {
                 writeln!(
                     out,
                     "serving {} at {}/ (archived content at {})",
@@ -117,8 +117,8 @@ impl Serve {
                     origins.main,
                     origins.replay
                 )?;
-                match &operator {
-                    Some(address) => writeln!(out, "for admin actions open once: {address}"),
+                match &admin_login {
+                    Some(url) => writeln!(out, "for admin actions open once: {url}"),
                     None => Ok(()),
                 }
             })?;
@@ -156,23 +156,23 @@ pub(super) fn serve_here(archive: Archive) -> anyhow::Result<()> {
 
 fn run_beside(
     archive: Archive,
-    asked: Option<SocketAddr>,
+    requested: Option<SocketAddr>,
     operate: Option<AdminOptions>,
     until_signal: bool,
 ) -> anyhow::Result<()> {
     let usual: SocketAddr = DEFAULT_LISTEN.parse()?;
     listen::runtime()?.block_on(async {
         let options = |at: SocketAddr| Options { operate: operate.clone(), ..Options::on_loopback(at) };
-        let bound = match listen::bind(vec![archive.clone()], options(asked.unwrap_or(usual))).await {
-            Err(_) if asked.is_none() => {
+        let bound = match listen::bind(vec![archive.clone()], options(requested.unwrap_or(usual))).await {
+            Err(_) if requested.is_none() => {
                 let anywhere = SocketAddr::new(usual.ip(), 0);
                 listen::bind(vec![archive], options(anywhere)).await?
             }
             bound => bound?,
         };
         note(format!("the dashboard is at {}/", bound.server().origins().main));
-        if let Some(address) = bound.server().admin_login_url() {
-            note(format!("for admin actions open once: {address}"));
+        if let Some(url) = bound.server().admin_login_url() {
+            note(format!("for admin actions open once: {url}"));
         }
         if !until_signal {
             return bound.run(std::future::pending()).await;

@@ -38,7 +38,7 @@ pub(super) struct Set {
 
 impl Set {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let act = AdminAction::read(|name| match name {
+        let action = AdminAction::read(|name| match name {
             "act" => Some("set"),
             "url" => Some(&self.site),
             "weight" => self.weight.as_deref(),
@@ -47,6 +47,6 @@ impl Set {
             "goal" => self.goal.as_deref(),
             _ => None,
         });
-        perform(context, &act.map_err(anyhow::Error::msg)?, "set")
+        perform(context, &action.map_err(anyhow::Error::msg)?, "set")
     }
 }

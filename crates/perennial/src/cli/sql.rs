@@ -15,7 +15,7 @@ use super::{Context, Exit, csv};
 use perennial_archive::store::{SqlLimits, SqlRows, SqlValue, query_views, sql_views};
 
 const AFTER_HELP: &str = "\
-Views: sites, pages, captures, versions, looks, changes, feeds, items, objects, visits; --views lists their columns, docs/sql.md explains \
+Views: sites, pages, captures, versions, observations, changes, feeds, items, articles, visits; --views lists their columns, docs/sql.md explains \
 them. Times are texts such as 2026-11-16T09:30:00Z. The archive cannot be changed. A statement ends after --time-limit, and its result after \
 --max-rows.
 
@@ -85,7 +85,7 @@ impl Sql {
         let answer = answer?;
         match self.csv {
             true => print_csv(&answer)?,
-            false => context.print(&objects(&answer), |out| print_table(out, &answer))?,
+            false => context.print(&rows_as_json(&answer), |out| print_table(out, &answer))?,
         }
         if answer.is_cut {
             context.note(format_args!(
@@ -121,8 +121,8 @@ fn distinct(names: &[String]) -> Vec<String> {
     all
 }
 
-/// The rows as objects with the names of the columns.
-fn objects(answer: &SqlRows) -> Vec<Value> {
+/// The rows as JSON objects with the names of the columns.
+fn rows_as_json(answer: &SqlRows) -> Vec<Value> {
     let value = |cell: &SqlValue| match cell {
         SqlValue::Null => Value::Null,
         SqlValue::Whole(number) => (*number).into(),

@@ -1,11 +1,12 @@
-//! `perennial status`: an archive -> the numbers of its contents.
+//! `perennial status`: an archive -> the numbers of its contents, and the state of its crawl.
 
 use serde::Serialize;
 
+use super::activity::Activity;
 use super::{Context, Exit, context::human_bytes};
 use perennial_archive::store::{ArchiveCounts, TextCounts, Texts};
 
-/// Show what the archive contains: sites, pages, captures, versions, files.
+/// Show what the archive contains, its last and next visits, failures and unsent notices
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  perennial status\n  perennial status --sites 50\n  perennial status --texts --json"
@@ -22,6 +23,8 @@ pub(super) struct Status {
 #[derive(Serialize)]
 struct StatusReport {
     archive: String,
+    #[serde(flatten)]
+    activity: Activity,
     #[serde(flatten)]
     counts: ArchiveCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +52,7 @@ impl Status {
         let site = |(host, n_pages, n_captures)| SiteCounts { host, n_pages, n_captures };
         let report = StatusReport {
             archive: snapshot.archive().root().display().to_string(),
+            activity: Activity::load(&snapshot)?,
             counts: store.counts()?,
             texts,
             sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
@@ -61,6 +65,7 @@ impl Status {
 fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     let counts = &report.counts;
     writeln!(out, "archive   {}", report.archive)?;
+    report.activity.print(out)?;
     writeln!(out, "files     {} WARC, {}", counts.n_files, human_bytes(counts.warc_bytes))?;
     writeln!(out, "sites     {}", counts.n_sites)?;
     writeln!(out, "pages     {}, and {} known from links", counts.n_pages, counts.n_pages_linked_only)?;
@@ -76,7 +81,7 @@ fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result
     if counts.n_left_out > 0 {
         writeln!(out, "reduced   {} unimportant versions, stored as deltas", counts.n_left_out)?;
     }
-    let quarantine = &counts.set_aside;
+    let quarantine = &counts.quarantine;
     if *quarantine != Default::default() {
         writeln!(
             out,
@@ -91,7 +96,7 @@ fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result
             out,
             "texts     {all} passages with {} presences, {} of text, {} with the index\n          --important searches {important} of them, {} of text; \
              {} are from unimportant versions only",
-            texts.n_stays,
+            texts.n_presences,
             human_bytes(texts.text_bytes),
             human_bytes(texts.n_bytes),
             human_bytes(texts.important_text_bytes),

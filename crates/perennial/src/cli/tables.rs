@@ -23,7 +23,7 @@ pub(super) enum Table {
     /// Each version of a page
     Versions,
     /// Each observation of a page
-    Looks,
+    Observations,
     /// Each capture
     Captures,
     /// Each operation of each change, with its words before and after
@@ -49,8 +49,8 @@ const DELTAS: [&str; 17] = [
     "role",
     "text_before",
     "text_after",
-    "address_before",
-    "address_after",
+    "url_before",
+    "url_after",
     "is_advertisement",
     "noise",
     "value",
@@ -66,7 +66,7 @@ impl Table {
         match self {
             Table::Changes => "changes",
             Table::Versions => "versions",
-            Table::Looks => "looks",
+            Table::Observations => "observations",
             Table::Captures => "captures",
             Table::Deltas => "deltas",
         }
@@ -112,11 +112,11 @@ fn each_operation(
 ) -> anyhow::Result<()> {
     let snapshot = archive.snapshot()?;
     let filters = AdFilters::load(Some(archive.root()))?;
-    let mut question = ChangeQuery { since: filter.since, until: filter.until, ..ChangeQuery::default() };
-    question.order = ChangeOrder::Oldest;
-    question.condition.with_noise = true;
-    question.condition.place = filter.place();
-    let mut finder = ChangeFinder::new(archive, snapshot.store(), &filters, &question)?;
+    let mut query = ChangeQuery { since: filter.since, until: filter.until, ..ChangeQuery::default() };
+    query.order = ChangeOrder::Oldest;
+    query.condition.with_noise = true;
+    query.condition.place = filter.place();
+    let mut finder = ChangeFinder::new(archive, snapshot.store(), &filters, &query)?;
     let bounds = WorkLimits { max_found: AT_A_TIME, max_read: usize::MAX, max_rows: usize::MAX };
     let mut after = None;
     loop {
@@ -136,9 +136,9 @@ fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<SqlVal
     let maybe = |value: Option<&str>| value.map_or(SqlValue::Null, text);
     let words =
         |side: &Option<ElementContent>| side.as_ref().map_or(SqlValue::Null, |content| text(&content.text));
-    let address = |side: &Option<ElementContent>| {
-        let address = side.as_ref().map(|content| content.address.as_str());
-        maybe(address.filter(|address| !address.is_empty()))
+    let url = |side: &Option<ElementContent>| {
+        let url = side.as_ref().map(|content| content.url.as_str());
+        maybe(url.filter(|url| !url.is_empty()))
     };
     vec![
         text(&change.url),
@@ -152,8 +152,8 @@ fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<SqlVal
         maybe(entry.role),
         words(&entry.before),
         words(&entry.after),
-        address(&entry.before),
-        address(&entry.after),
+        url(&entry.before),
+        url(&entry.after),
         SqlValue::Whole(i64::from(entry.advertisement)),
         SqlValue::Number(entry.noise),
         SqlValue::Number(entry.value),

@@ -36,7 +36,7 @@ const RENAMED_COMMANDS: [(&str, &str); 25] = [
 ];
 
 /// Words by which other programs call what a command does.
-const FOREIGN_COMMANDS: [(&str, &str); 28] = [
+const COMMANDS_OF_OTHER_TOOLS: [(&str, &str); 28] = [
     ("archive", "run"),
     ("mirror", "run"),
     ("start", "run"),
@@ -83,7 +83,7 @@ const RENAMED_OPTIONS: [(&str, &str, &str); 9] = [
 /// Options that other programs have, and what to use instead.
 const NO_INTERVAL: &str = "the crawler learns when a page changes. \
     Limit its visits with `perennial set SITE --budget N/PERIOD`, or use `perennial run --strategy fixed-interval --interval TIME`";
-const FOREIGN_OPTIONS: [(&str, &str, &str); 3] = [
+const OPTIONS_OF_OTHER_TOOLS: [(&str, &str, &str); 3] = [
     ("watch", "--interval", NO_INTERVAL),
     ("watch", "--every", NO_INTERVAL),
     ("add", "--interval", NO_INTERVAL),
@@ -131,7 +131,7 @@ fn unknown_command(command: &Command, path: &[&str], unknown: &str, next: Option
     if let Some((before, now)) = successor(&longer).or_else(|| successor(&called)) {
         return format!("`perennial {before}` was renamed: use `perennial {now}`");
     }
-    if let Some((_, ours)) = FOREIGN_COMMANDS.iter().find(|(foreign, _)| *foreign == called) {
+    if let Some((_, ours)) = COMMANDS_OF_OTHER_TOOLS.iter().find(|(theirs, _)| *theirs == called) {
         return format!("there is no `perennial {called}`: use `perennial {ours}`");
     }
     let own = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
@@ -151,7 +151,7 @@ fn unknown_option(root: &Command, command: &Command, path: &[&str], option: &str
     if let Some(now) = find(&RENAMED_OPTIONS) {
         return format!("{option} of `perennial {path}` was renamed: use {now}");
     }
-    if let Some(instead) = find(&FOREIGN_OPTIONS) {
+    if let Some(instead) = find(&OPTIONS_OF_OTHER_TOOLS) {
         return format!("{unknown}: {instead}");
     }
     let name = option.trim_start_matches('-');
@@ -196,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn former_and_foreign_names_are_answered_with_a_command_that_exists() {
-        for (name, successor) in RENAMED_COMMANDS.into_iter().chain(FOREIGN_COMMANDS) {
+    fn former_names_and_those_of_other_tools_suggest_a_command_that_exists() {
+        for (name, successor) in RENAMED_COMMANDS.into_iter().chain(COMMANDS_OF_OTHER_TOOLS) {
             assert!(answer_to(name).contains(&format!("use `perennial {successor}`")), "{}", answer_to(name));
             assert!(exists(successor), "{successor}");
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn former_options_are_answered_with_options_that_exist() {
+    fn former_options_suggest_options_that_exist() {
         for (command, option, successor) in RENAMED_OPTIONS {
             let answer = answer_to(&format!("{command} {option}"));
             assert!(answer.ends_with(&format!("was renamed: use {successor}")), "{answer}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_mistakes_are_answered_with_the_nearest_name() {
+    fn typing_mistakes_suggest_the_nearest_name() {
         for (line, near) in [
             ("statsu", "`perennial status`"),
             ("chnages", "`perennial changes`"),
@@ -233,8 +233,102 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_another_command_is_answered_with_that_command() {
+    fn an_option_of_another_command_suggests_that_command() {
         assert!(answer_to("run https://a.example --depth 3").ends_with("but `perennial add` has"));
         assert!(answer_to("watch https://a.example --interval 5m").contains("--strategy fixed-interval"));
+    }
+
+    /// The command lines in a document or a source: after a backtick or a build folder, or alone on an
+    /// indented line.
+    fn command_lines(text: &str) -> Vec<String> {
+        let text = text.replace("\\n", "\n");
+        let mut found = Vec::new();
+        for line in text.lines().filter(|line| !line.contains("python3")) {
+            for (at, name) in line.match_indices("perennial ") {
+                let (before, rest) = (&line[..at], &line[at + name.len()..]);
+                let is_example = before.len() >= 2 && before.trim().is_empty() || before.trim() == "$";
+                if is_example || before.ends_with('`') || before.ends_with("release/") {
+                    let ends = ["`", "\"", "|", ";", ")", ">", "&&", "  ", " #", "\\"];
+                    let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+                    found.push(rest[..end].to_owned());
+                }
+            }
+        }
+        found
+    }
+
+    /// What is wrong with a command line: a command or an option that does not exist.
+    fn mistake_in(root: &Command, line: &str) -> Option<String> {
+        let words: Vec<OsString> =
+            ["perennial"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
+        let (command, path) = named(root, &words);
+        let first = line.split_whitespace().next().unwrap_or_default();
+        let is_word = !first.is_empty() && first.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        if path.is_empty() && is_word && !first.starts_with('-') {
+            return Some(format!("`perennial {line}`: no command {first}"));
+        }
+        let has = |command: &Command, name: &str| {
+            command.get_arguments().any(|argument| {
+                argument.get_long_and_visible_aliases().is_some_and(|names| names.contains(&name))
+            })
+        };
+        let options = line.split_whitespace().filter_map(|word| word.strip_prefix("--"));
+        let name = |option: &str| {
+            option.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default().to_owned()
+        };
+        let is_known = |name: &String| {
+            ["", "help", "help-all", "version"].contains(&name.as_str())
+                || has(command, name)
+                || has(root, name)
+        };
+        let unknown = options.map(name).find(|name| !is_known(name))?;
+        Some(format!("`perennial {line}`: no option --{unknown}"))
+    }
+
+    /// Files below a folder with an ending.
+    fn files(folder: &std::path::Path, ending: &str, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_skipped = ["target", ".git", "testdata", "vendor"].iter().any(|name| path.ends_with(name));
+            if path.is_dir() && !is_skipped {
+                files(&path, ending, found);
+            } else if path.to_string_lossy().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn commands_in_hints_and_documents_exist() {
+        let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut paths = Vec::new();
+        files(&top, ".md", &mut paths);
+        files(&top.join("crates"), ".rs", &mut paths);
+        let mut root = command_for(std::iter::empty()).0;
+        root.build();
+        let (mut n_lines, mut mistakes) = (0, Vec::new());
+        for path in paths.iter().filter(|path| !path.ends_with("cli/usage.rs")) {
+            for line in command_lines(&std::fs::read_to_string(path).unwrap()) {
+                n_lines += 1;
+                mistakes
+                    .extend(mistake_in(&root, &line).map(|mistake| format!("{}: {mistake}", path.display())));
+            }
+        }
+        assert!(n_lines > 300, "only {n_lines} command lines were found");
+        assert!(mistakes.is_empty(), "{mistakes:#?}");
+    }
+
+    #[test]
+    fn a_wrong_command_or_option_in_a_text_is_found() {
+        let root = command_for(std::iter::empty()).0;
+        let mistakes = |text: &str| {
+            command_lines(text).iter().filter_map(|line| mistake_in(&root, line)).collect::<Vec<_>>()
+        };
+        assert_eq!(mistakes("see `perennial crawl URL`").len(), 1);
+        assert_eq!(mistakes("Examples:\\n  perennial status --site 3").len(), 1);
+        assert_eq!(
+            mistakes("    perennial plan next --visits 3   # three\n`perennial COMMAND --help`").len(),
+            0
+        );
     }
 }

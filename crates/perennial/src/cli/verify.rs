@@ -1,7 +1,7 @@
 //! `perennial verify`: an archive -> its defects, and their repair.
 
 use super::{Context, Exit};
-use perennial_archive::verify::{Defect, Unfinished, VerifyReport, rebuild, repair, verify};
+use perennial_archive::verify::{Defect, UnfinishedWork, VerifyReport, rebuild, repair, verify};
 use perennial_archive::{Archive, ArchiveWriter, Repair, now};
 use perennial_crawler::make_frontier;
 
@@ -48,7 +48,7 @@ impl Verify {
         };
         bar.finish_and_clear();
         context.print(&report, |out| print(&report, self.accept_imported, out))?;
-        let n_accepted = if self.accept_imported { report.n_foreign() } else { 0 };
+        let n_accepted = if self.accept_imported { report.n_imported() } else { 0 };
         Ok(if report.defects.len() == n_accepted { Exit::Done } else { Exit::Defects })
     }
 }
@@ -62,26 +62,26 @@ fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Re
     Ok(repairs)
 }
 
-fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+fn print(report: &VerifyReport, accepts_imported: bool, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for repair in &report.repairs {
         writeln!(out, "{repair}")?;
     }
-    for aside in &report.set_aside {
-        writeln!(out, "quarantined: {}{}: {}", aside.file, position_text(aside), aside.what)?;
+    for record in &report.quarantined {
+        writeln!(out, "quarantined: {}{}: {}", record.file, position_text(record), record.what)?;
     }
     for unfinished in &report.unfinished {
-        let Unfinished { file, what } = unfinished;
+        let UnfinishedWork { file, what } = unfinished;
         writeln!(out, "{file}: {what}; not a defect: a running command or the next one completes it")?;
     }
     for defect in &report.defects {
-        let origin = if defect.is_foreign { "imported with this defect: " } else { "" };
+        let origin = if defect.is_imported { "imported with this defect: " } else { "" };
         writeln!(out, "{}{}: {origin}{}", defect.file, position_text(defect), defect.what)?;
     }
-    if report.n_set_aside > 0 {
+    if report.n_quarantined > 0 {
         writeln!(
             out,
             "{} records are quarantined: they cannot be captures, or could not be analysed",
-            report.n_set_aside
+            report.n_quarantined
         )?;
     }
     if report.n_mismatching > 0 {
@@ -97,20 +97,20 @@ fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Wr
         report.n_files,
         report.n_records,
         report.n_captures,
-        verdict(report, accepts_foreign)
+        verdict(report, accepts_imported)
     )
 }
 
-fn verdict(report: &VerifyReport, accepts_foreign: bool) -> String {
-    let n_foreign = report.n_foreign();
-    match (report.defects.len() - n_foreign, n_foreign) {
+fn verdict(report: &VerifyReport, accepts_imported: bool) -> String {
+    let n_imported = report.n_imported();
+    match (report.defects.len() - n_imported, n_imported) {
         (0, 0) => "no defects".to_string(),
         (n, 0) => format!("{n} defects"),
-        (0, n) if accepts_foreign => {
+        (0, n) if accepts_imported => {
             format!("no defects except {n} accepted ones of imported files")
         }
         (0, n) => format!("{n} defects, all of imported files; --accept-imported accepts them"),
-        (n, foreign) => format!("{n} defects of this archive, and {foreign} of imported files"),
+        (n, imported) => format!("{n} defects of this archive, and {imported} of imported files"),
     }
 }
 

@@ -86,10 +86,10 @@ impl View {
 
     fn show(&self, context: &Context, prefix: &str) -> anyhow::Result<()> {
         let time = self.page.time.unwrap_or_else(perennial_archive::now);
-        let address = format!("{prefix}/web/{}/{}", time.to_digits14(), self.page.url);
-        context.print(&json!({ "address": address }), |out| writeln!(out, "{address}"))?;
+        let url = format!("{prefix}/web/{}/{}", time.to_digits14(), self.page.url);
+        context.print(&json!({ "url": url }), |out| writeln!(out, "{url}"))?;
         if !self.no_browser {
-            open_browser(&address);
+            open_browser(&url);
         }
         Ok(())
     }
@@ -106,16 +106,16 @@ fn running(at: SocketAddr, root: &Path) -> Option<String> {
     let folders = status["folders"].as_array()?;
     let place = folders.iter().position(|folder| folder.as_str().map(Path::new) == Some(root))?;
     let base = status["bases"][place].as_str()?;
-    Some(format!("{}{base}", status["address"].as_str()?))
+    Some(format!("{}{base}", status["url"].as_str()?))
 }
 
 /// Opens a URL in the desktop's browser. If that fails, the user has the printed URL.
-fn open_browser(address: &str) {
+fn open_browser(url: &str) {
     let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     if has_desktop || cfg!(target_os = "macos") {
         let _ = Command::new(program)
-            .arg(address)
+            .arg(url)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

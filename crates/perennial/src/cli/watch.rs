@@ -10,7 +10,7 @@ use url::Url;
 
 use super::{Context, Exit};
 use perennial_archive::settings::notify::parse_name;
-use perennial_archive::settings::site::{parse_address, parse_selector};
+use perennial_archive::settings::site::{parse_selector, parse_url};
 use perennial_archive::settings::{NoticeReceiver, NotifyRule, Seed, put_rule};
 use perennial_engine::admin::AdminAction;
 
@@ -30,7 +30,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Watch {
     /// URL of the page; https is the default scheme
-    #[arg(value_name = "URL", value_parser = parse_address)]
+    #[arg(value_name = "URL", value_parser = parse_url)]
     url: Url,
     /// Only changes of the text in the part with this CSS selector
     #[arg(long, value_name = "CSS", value_parser = parse_selector)]

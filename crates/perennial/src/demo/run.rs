@@ -21,7 +21,7 @@ use super::server::LivingServer;
 use super::truth::Truth;
 use super::web::LivingWeb;
 use super::{learned, measure};
-use perennial_archive::settings::site::{parse_address, parse_zone};
+use perennial_archive::settings::site::{parse_url, parse_zone};
 use perennial_archive::settings::{PageRenderer, Seed, edit, follow};
 use perennial_archive::{Archive, is_archive};
 use perennial_crawler::clock::Clock;
@@ -179,7 +179,7 @@ pub fn demo(
     let start = Timestamp::parse("2026-03-02")?;
     let archive = open_archive(&options.root)?;
     let mut web = match has_browser(options, &archive, &mut warn) {
-        true => LivingWeb::with_drawn_site(options.seed, start, options.days),
+        true => LivingWeb::with_rendered_site(options.seed, start, options.days),
         false => LivingWeb::new(options.seed, start, options.days),
     };
     web.subresources_change = options.subresources_change;
@@ -388,11 +388,11 @@ fn follow_sites(
     })?;
     let mut seeds = Vec::new();
     for (site, url) in web.sites.iter().zip(server.seeds()) {
-        let url = parse_address(&url).map_err(anyhow::Error::msg)?;
+        let url = parse_url(&url).map_err(anyhow::Error::msg)?;
         seeds.push(Seed {
             weight: site.weight,
             clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),
-            renderer: if site.is_drawn { PageRenderer::Chromium } else { PageRenderer::Layout },
+            renderer: if site.is_rendered { PageRenderer::Chromium } else { PageRenderer::Layout },
             allow_private: true,
             ..Seed::of_host(url)
         });

@@ -12,7 +12,7 @@ use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::subresource::{Subresource, subresource};
+use super::subresource::{DemoSubresource, subresource};
 use super::template::{self, ServedPage};
 use super::web::LivingWeb;
 
@@ -35,7 +35,7 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// A page, or the data that its script requests.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum RequestedContent {
     Page,
     Data,
 }
@@ -143,14 +143,14 @@ impl LivingServer {
             "/sitemap.xml" => xml(self.sitemap(site)),
             "/feed.xml" => self.feed(site, now),
             path if let Some(found) = subresource(&self.web, site, path, now) => asset(found),
-            path => match path.strip_prefix("/api").filter(|_| self.web.sites[site].is_drawn) {
-                Some(page) => self.page(site, page, Wanted::Data, now),
-                None => self.page(site, path, Wanted::Page, now),
+            path => match path.strip_prefix("/api").filter(|_| self.web.sites[site].is_rendered) {
+                Some(page) => self.page(site, page, RequestedContent::Data, now),
+                None => self.page(site, path, RequestedContent::Page, now),
             },
         }
     }
 
-    fn page(&self, site: usize, path: &str, wanted: Wanted, now: Timestamp) -> Response {
+    fn page(&self, site: usize, path: &str, wanted: RequestedContent, now: Timestamp) -> Response {
         let Some(&page) = self.pages.get(&(site, path.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
@@ -158,9 +158,9 @@ impl LivingServer {
         let rng = Rng::from_parts(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
         let served = ServedPage::at(&self.web, page, rng, now);
         let (content_type, body) = match wanted {
-            Wanted::Data => ("application/json", template::json(&served)),
-            Wanted::Page if self.web.sites[site].is_drawn => (HTML, template::shell(&served)),
-            Wanted::Page => (HTML, template::html(&served)),
+            RequestedContent::Data => ("application/json", template::json(&served)),
+            RequestedContent::Page if self.web.sites[site].is_rendered => (HTML, template::shell(&served)),
+            RequestedContent::Page => (HTML, template::html(&served)),
         };
         Response { status: "200 OK", content_type, validator: None, modified: None, body: body.into_bytes() }
     }
@@ -246,7 +246,7 @@ fn xml(body: String) -> Response {
     }
 }
 
-fn asset(found: Subresource) -> Response {
-    let Subresource { content_type, validator, modified, body } = found;
+fn asset(found: DemoSubresource) -> Response {
+    let DemoSubresource { content_type, validator, modified, body } = found;
     Response { status: "200 OK", content_type, validator: Some(validator), modified, body }
 }

@@ -12,7 +12,7 @@ use super::web::LivingWeb;
 
 /// A subresource of a page at an instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Subresource {
+pub(super) struct DemoSubresource {
     pub(super) content_type: &'static str,
     /// An ETag, which changes with every edition.
     pub(super) validator: String,
@@ -22,7 +22,12 @@ pub(super) struct Subresource {
 }
 
 /// The subresource at a path, if there is one.
-pub(super) fn subresource(web: &LivingWeb, site: usize, path: &str, now: Timestamp) -> Option<Subresource> {
+pub(super) fn subresource(
+    web: &LivingWeb,
+    site: usize,
+    path: &str,
+    now: Timestamp,
+) -> Option<DemoSubresource> {
     let banner =
         path.strip_prefix("/ads/banner-").and_then(|name| name.strip_suffix(".gif")?.parse::<u64>().ok());
     let (number, mean_hours, is_file) = match path {
@@ -45,7 +50,7 @@ pub(super) fn subresource(web: &LivingWeb, site: usize, path: &str, now: Timesta
         _ => ("image/gif", gif(728, 90, &comment)),
     };
     let modified = (is_changing && is_file).then_some(edition.from);
-    Some(Subresource { content_type, validator: format!("\"v{}\"", edition.number), modified, body })
+    Some(DemoSubresource { content_type, validator: format!("\"v{}\"", edition.number), modified, body })
 }
 
 /// One edition of a subresource, with its period of validity.
@@ -61,14 +66,14 @@ impl Edition {
 
     /// The edition at an instant. The time between editions is a quarter to seven quarters of the mean.
     fn at(web: &LivingWeb, of: [u64; 2], mean_hours: u64, now: Timestamp) -> Edition {
-        let stay = |number: u64| {
+        let lifetime = |number: u64| {
             let rng = Rng::from_parts(&[web.seed, 71, of[0], of[1], number]).bits();
             Span::from_secs((mean_hours * 900 + rng % (mean_hours * 5_400)) as i64)
         };
-        let mut edition = Edition { number: 1, from: web.start, until: web.start + stay(1) };
+        let mut edition = Edition { number: 1, from: web.start, until: web.start + lifetime(1) };
         while edition.until <= now {
             let number = edition.number + 1;
-            edition = Edition { number, from: edition.until, until: edition.until + stay(number) };
+            edition = Edition { number, from: edition.until, until: edition.until + lifetime(number) };
         }
         edition
     }

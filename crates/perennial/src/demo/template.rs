@@ -86,7 +86,7 @@ fn body(out: &mut String, answer: &ServedPage<'_>) {
         LivingKind::Product => product(out, answer, version),
     }
     out.push_str("</main>");
-    aside(out, answer, page);
+    sidebar(out, answer, page);
     footer(out, answer, page);
 }
 
@@ -208,7 +208,7 @@ fn product(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     out.push_str("</article>");
 }
 
-fn aside(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
+fn sidebar(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     out.push_str("<aside><h3>More</h3><ul>");
     for &link in &page.links {
         let target = &answer.web.pages[link];
@@ -257,8 +257,8 @@ pub(super) fn feed(web: &LivingWeb, site: usize, now: Timestamp) -> String {
 /// on the page.
 pub(super) fn announced(web: &LivingWeb, site: usize, now: Timestamp) -> Vec<(Timestamp, usize, usize)> {
     let pages = web.pages.iter().enumerate().filter(|(_, page)| page.site == site);
-    let told = pages.filter(|(_, page)| page.path == "/" || page.kind == LivingKind::Text);
-    let mut changes: Vec<(Timestamp, usize, usize)> = told
+    let newsworthy = pages.filter(|(_, page)| page.path == "/" || page.kind == LivingKind::Text);
+    let mut changes: Vec<(Timestamp, usize, usize)> = newsworthy
         .flat_map(|(index, page)| {
             let changes = page.changes[..page.version_at(now)].iter().enumerate();
             changes.map(move |(number, change)| (change.at, index, number))

@@ -95,13 +95,13 @@ mod tests {
     use perennial_core::time::Timestamp;
 
     #[test]
-    fn front_pages_weigh_more_than_what_they_lead_to() {
+    fn home_pages_weigh_more_than_pages_linked_from_them() {
         let web = LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 1);
         let weights = weights_of(&web);
         for (page, weight) in weights.iter().enumerate() {
             let site = web.pages[page].site;
-            let front = web.pages.iter().position(|page| page.site == site && page.path == "/").unwrap();
-            assert!(*weight > 0.0 && *weight <= weights[front], "{}", url_of(&web, page));
+            let home = web.pages.iter().position(|page| page.site == site && page.path == "/").unwrap();
+            assert!(*weight > 0.0 && *weight <= weights[home], "{}", url_of(&web, page));
         }
     }
 }

@@ -78,7 +78,7 @@ pub struct LivingSite {
     /// When the site closes. From then on every response is 410.
     pub dies_at: Option<Timestamp>,
     /// Whether a script fetches the content of the site's pages, which are empty before.
-    pub is_drawn: bool,
+    pub is_rendered: bool,
 }
 
 /// Several sites with some hundreds of pages that change by known patterns.
@@ -112,11 +112,11 @@ impl LivingWeb {
     }
 
     /// The same web and a site that only a browser can render.
-    pub fn with_drawn_site(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
+    pub fn with_rendered_site(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
         LivingWeb::build(seed, start, days, true)
     }
 
-    fn build(seed: u64, start: Timestamp, days: u32, has_drawn_site: bool) -> LivingWeb {
+    fn build(seed: u64, start: Timestamp, days: u32, has_rendered_site: bool) -> LivingWeb {
         let end = start + Span::from_hours(24 * i64::from(days));
         let dies_at = start + Span::from_hours(24 * i64::from(days) * 2 / 3);
         let mut web = Builder { seed, sites: Vec::new(), pages: Vec::new() };
@@ -133,7 +133,7 @@ impl LivingWeb {
             site.dies_at = Some(dies_at);
         }
         web.stages("theatre", "The Two Stages", "Europe/Berlin", 12);
-        if has_drawn_site {
+        if has_rendered_site {
             web.harbour("harbour", "Harbour Board", "Europe/Lisbon", 5);
         }
         for (name, weight) in [("courier", 4.0), ("gazette", 2.0), ("tidings", 2.0)] {
@@ -209,7 +209,7 @@ struct Builder {
 
 impl Builder {
     fn site(&mut self, name: &'static str, title: &'static str, timezone: &'static str) -> usize {
-        self.sites.push(LivingSite { name, title, timezone, weight: 1.0, dies_at: None, is_drawn: false });
+        self.sites.push(LivingSite { name, title, timezone, weight: 1.0, dies_at: None, is_rendered: false });
         self.sites.len() - 1
     }
 
@@ -248,7 +248,7 @@ impl Builder {
     ) {
         self.site(name, title, timezone);
         let day = shape(&[(8.0, 1.5), (12.5, 2.0), (18.0, 2.0)]);
-        let front = self.page("/".into(), LivingKind::List, rates(day, 26.0 * activity, 14.0 * activity));
+        let home = self.page("/".into(), LivingKind::List, rates(day, 26.0 * activity, 14.0 * activity));
         let names = ["politics", "economy", "culture", "sport", "science", "local"];
         let mut sections = Vec::new();
         for section in names.iter().take(n_sections) {
@@ -269,13 +269,13 @@ impl Builder {
             let path = format!("/{section}/story-{number}.html");
             articles.push(self.page(path, LivingKind::Text, rates(hours, 1.1 * factor, 0.4 * factor)));
         }
-        self.pages[front].links = sections.iter().chain(articles.iter().take(6)).copied().collect();
+        self.pages[home].links = sections.iter().chain(articles.iter().take(6)).copied().collect();
         for (number, &section) in sections.iter().enumerate() {
             self.pages[section].links =
-                articles.iter().skip(number).step_by(n_sections).chain([&front]).copied().collect();
+                articles.iter().skip(number).step_by(n_sections).chain([&home]).copied().collect();
         }
         for (number, &article) in articles.iter().enumerate() {
-            self.pages[article].links = vec![front, sections[number % n_sections]];
+            self.pages[article].links = vec![home, sections[number % n_sections]];
         }
     }
 
@@ -355,7 +355,7 @@ impl Builder {
     /// Few pages, because a browser takes longer than a plain request: arrivals, and one page per quay.
     fn harbour(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_quays: usize) {
         let site = self.site(name, title, timezone);
-        self.sites[site].is_drawn = true;
+        self.sites[site].is_rendered = true;
         let home =
             self.page("/".into(), LivingKind::List, rates(shape(&[(6.0, 1.0), (17.0, 1.0)]), 5.0, 3.0));
         for number in 0..n_quays {
@@ -432,15 +432,15 @@ mod tests {
     fn changes_follow_the_pattern() {
         let web = web();
         assert!((250..400).contains(&web.pages.len()), "{} pages", web.pages.len());
-        let front = &web.pages[0];
+        let home = &web.pages[0];
         let expected: f64 =
-            10.0 * front.rates[0].iter().sum::<f64>() + 4.0 * front.rates[1].iter().sum::<f64>();
-        let seen = front.changes.len() as f64;
+            10.0 * home.rates[0].iter().sum::<f64>() + 4.0 * home.rates[1].iter().sum::<f64>();
+        let seen = home.changes.len() as f64;
         assert!(
             (seen - expected).abs() < 4.0 * expected.sqrt(),
             "{seen} changes where {expected} were expected"
         );
-        assert!(front.changes.is_sorted_by_key(|change| change.at));
+        assert!(home.changes.is_sorted_by_key(|change| change.at));
     }
 
     #[test]

@@ -55,7 +55,7 @@ struct ApplyPlan<'a> {
     within: HashMap<&'a [u16], &'a BlockDelta>,
     moved_out: HashMap<&'a [u16], Vec<&'a ElementMove>>,
     moved_in: HashMap<&'a [u16], Vec<&'a ElementMove>>,
-    looks: HashMap<&'a [u16], &'a Appearance>,
+    appearances: HashMap<&'a [u16], &'a Appearance>,
 }
 
 impl<'a> ApplyPlan<'a> {
@@ -73,7 +73,11 @@ impl<'a> ApplyPlan<'a> {
             within: delta.blocks.iter().map(|block| (block.before.0.as_slice(), block)).collect(),
             moved_out: group(delta.moves.iter().chain(&delta.shifted), |moved| &moved.from.0),
             moved_in: group(delta.moves.iter().chain(&delta.shifted), |moved| &moved.to.0),
-            looks: delta.appearances.iter().map(|look| (look.block.0.as_slice(), look)).collect(),
+            appearances: delta
+                .appearances
+                .iter()
+                .map(|appearance| (appearance.block.0.as_slice(), appearance))
+                .collect(),
         };
         for operation in delta.structure.iter().chain(&delta.nested) {
             match operation {
@@ -141,12 +145,12 @@ impl<'a> ApplyPlan<'a> {
     fn kept(&self, reference: &[u16], number: usize) -> Result<Block, ApplyError> {
         let Some(was) = self.nodes.all[number].block else { return Ok(Block::default()) };
         let mut block = shallow(was);
-        if let Some(look) = self.looks.get(reference) {
-            block.rect = look.rect.unwrap_or(block.rect);
-            block.doc = look.doc.unwrap_or(block.doc);
-            block.importance = look.importance.unwrap_or(block.importance);
-            block.role = look.role.unwrap_or(block.role);
-            block.places = look.places.clone().unwrap_or(block.places);
+        if let Some(appearance) = self.appearances.get(reference) {
+            block.rect = appearance.rect.unwrap_or(block.rect);
+            block.doc = appearance.doc.unwrap_or(block.doc);
+            block.importance = appearance.importance.unwrap_or(block.importance);
+            block.role = appearance.role.unwrap_or(block.role);
+            block.places = appearance.places.clone().unwrap_or(block.places);
         }
         let home = self.nodes.reference(number);
         let mut lists = ElementLists::new(was);

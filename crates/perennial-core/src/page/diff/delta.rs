@@ -115,19 +115,19 @@ impl Element {
     }
 
     /// The target of a link or the source of an image. Empty for a text.
-    pub fn address(&self) -> &str {
+    pub fn url(&self) -> &str {
         match self {
-            Element::Link(link) => &link.address,
+            Element::Link(link) => &link.url,
             Element::Image(image) => &image.source,
             Element::Text(_) => "",
         }
     }
 
     /// Creates an element whose ID covers all of its content.
-    pub(super) fn new(kind: ElementKind, text: &str, address: &str) -> Element {
+    pub(super) fn new(kind: ElementKind, text: &str, url: &str) -> Element {
         match kind {
-            ElementKind::Link => Element::Link(Link::new(text, address)),
-            ElementKind::Image => Element::Image(Image::new(text, address)),
+            ElementKind::Link => Element::Link(Link::new(text, url)),
+            ElementKind::Image => Element::Image(Image::new(text, url)),
             ElementKind::Text => Element::Text(Text::new(text)),
         }
     }

@@ -26,7 +26,7 @@ pub(super) struct MovedElements {
 #[derive(Default)]
 struct ListMatch {
     /// Before and after, in the order after.
-    stayed: Vec<(u32, u32)>,
+    unmoved: Vec<(u32, u32)>,
     updated: Vec<(u32, u32)>,
     rest_before: Vec<u32>,
     rest_after: Vec<u32>,
@@ -87,7 +87,7 @@ pub(super) fn find_changes(
         }
         for kind in ElementKind::ALL {
             let list = &entry.lists[kind as usize];
-            let both = list.stayed.iter().chain(&list.updated);
+            let both = list.unmoved.iter().chain(&list.updated);
             pairs.extend(both.map(|&(i, j)| ElementPair { kind, before: (b, i), after: (a, j) }));
         }
     }
@@ -177,9 +177,9 @@ fn text_at(block: &Block, kind: ElementKind, index: u32) -> &str {
     }
 }
 
-fn address_at(block: &Block, kind: ElementKind, index: u32) -> &str {
+fn url_at(block: &Block, kind: ElementKind, index: u32) -> &str {
     match kind {
-        ElementKind::Link => &block.links[index as usize].address,
+        ElementKind::Link => &block.links[index as usize].url,
         ElementKind::Image => &block.images[index as usize].source,
         ElementKind::Text => "",
     }
@@ -193,14 +193,14 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
     let n_before = n_elements(was, kind) as u32;
     let alike = |i: &u32| id_at(was, kind, *i) == id_at(is, kind, *i);
     let n_alike = (0..n_before.min(n_after)).take_while(alike).count() as u32;
-    let mut list = ListMatch { stayed: (0..n_alike).map(|i| (i, i)).collect(), ..ListMatch::default() };
+    let mut list = ListMatch { unmoved: (0..n_alike).map(|i| (i, i)).collect(), ..ListMatch::default() };
     let mut places: HashMap<NodeId, Vec<u32>> = HashMap::new();
     for i in (n_alike..n_before).rev() {
         places.entry(id_at(was, kind, i)).or_default().push(i);
     }
     for j in n_alike..n_after {
         match places.get_mut(&id_at(is, kind, j)).and_then(Vec::pop) {
-            Some(i) => list.stayed.push((i, j)),
+            Some(i) => list.unmoved.push((i, j)),
             None => list.rest_after.push(j),
         }
     }
@@ -270,7 +270,7 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
     for kind in [ElementKind::Link, ElementKind::Image] {
         let list = &mut lists[kind as usize];
         pair_by_key(list, |i| text_at(was, kind, i), |j| text_at(is, kind, j));
-        pair_by_key(list, |i| address_at(was, kind, i), |j| address_at(is, kind, j));
+        pair_by_key(list, |i| url_at(was, kind, i), |j| url_at(is, kind, j));
     }
     for kind in ElementKind::ALL {
         let list = &mut lists[kind as usize];
@@ -297,7 +297,7 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
 
 /// The longest run of matched elements whose order is unchanged. The others are located relative to it.
 fn pairs_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
-    let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
+    let mut pairs: Vec<(u32, u32)> = list.unmoved.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
     let places: Vec<usize> = pairs.iter().map(|pair| pair.0 as usize).collect();
     let is_kept = longest_increasing(&places);
@@ -346,7 +346,7 @@ fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 
             before: element_at(was, kind, i),
             after: element_at(is, kind, j),
         }));
-        let respelled = list.stayed.iter().filter(|&&(i, j)| has_different_spelling(was, is, kind, i, j));
+        let respelled = list.unmoved.iter().filter(|&&(i, j)| has_different_spelling(was, is, kind, i, j));
         block.respelled.extend(respelled.map(|&(_, j)| (j, element_at(is, kind, j))));
         block.reordered.extend(order_after(list).map(|order| (kind, order)));
     }
@@ -363,12 +363,12 @@ fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 
 }
 
 fn has_different_spelling(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> bool {
-    text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
+    text_at(was, kind, i) != text_at(is, kind, j) || url_at(was, kind, i) != url_at(is, kind, j)
 }
 
 /// Old ranks of the matched elements in their new order. `None` if the order is unchanged.
 fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
-    let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
+    let mut pairs: Vec<(u32, u32)> = list.unmoved.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
     if pairs.windows(2).all(|pair| pair[0].0 < pair[1].0) {
         return None;

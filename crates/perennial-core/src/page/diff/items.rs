@@ -403,8 +403,8 @@ mod tests {
 
     fn item(number: usize, title: &str) -> ListItem {
         let places = vec![ItemPlace { template: 7, title: title.into() }];
-        let address = format!("http://a.example/news/story-of-number-{number}");
-        ListItem { address, title: title.into(), teaser: String::new(), weight: 1.0, places }
+        let url = format!("http://a.example/news/story-of-number-{number}");
+        ListItem { url, title: title.into(), teaser: String::new(), weight: 1.0, places }
     }
 
     fn list(numbers: &[usize]) -> ItemList {
@@ -474,8 +474,8 @@ mod tests {
     fn a_changed_url_of_the_same_article_is_not_news() {
         let mut before = list(&[1, 2, 3, 4, 5, 6, 7, 8]);
         let mut after = before.clone();
-        before.items[0].address = "http://a.example/old-name-here-1234567.html".into();
-        after.items[0].address = "http://a.example/new-name-here-1234567.html".into();
+        before.items[0].url = "http://a.example/old-name-here-1234567.html".into();
+        after.items[0].url = "http://a.example/new-name-here-1234567.html".into();
         let delta = compare(&before, &after);
         assert_eq!((delta.n_changes(ItemChangeKind::Readdress), delta.changes.len()), (1, 1));
     }
@@ -487,7 +487,7 @@ mod tests {
             for (number, item) in list.items.iter_mut().enumerate() {
                 item.title = format!("the same headline as before {number}");
                 item.places[0].title = item.title.clone();
-                item.address = format!("http://a.example/{folder}/{number}.html");
+                item.url = format!("http://a.example/{folder}/{number}.html");
             }
             list
         };

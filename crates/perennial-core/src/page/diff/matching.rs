@@ -86,6 +86,7 @@ fn pair_subtrees(before: &DiffTree, after: &DiffTree, b: usize, a: usize, matchi
 
 fn match_same_id(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     let mut candidates: HashMap<NodeId, Vec<usize>> = HashMap::new();
+    // Candidates are taken from the end, so the reverse order pairs equal blocks in document order.
     for b in (1..before.len()).rev() {
         if let Some(block) = before.all[b].block.filter(|block| !is_empty_leaf(block)) {
             candidates.entry(block.id).or_default().push(b);
@@ -97,6 +98,7 @@ fn match_same_id(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
             continue;
         }
         let Some(same) = candidates.get_mut(&block.id) else { continue };
+        // A pair with an already paired descendant would break that pair.
         while let Some(b) = same.pop() {
             if all_free(before, after, b, a, matching) {
                 pair_subtrees(before, after, b, a, matching);
@@ -138,7 +140,7 @@ fn unmatched_leaves(nodes: &DiffTree, partners: &[Option<usize>]) -> Vec<Unmatch
 }
 
 fn features(block: &Block) -> Vec<u32> {
-    let links = block.links.iter().flat_map(|link| [hash(&link.name), hash(&link.address)]);
+    let links = block.links.iter().flat_map(|link| [hash(&link.name), hash(&link.url)]);
     let images = block.images.iter().flat_map(|image| [hash(&image.name), hash(&image.source)]);
     let mut features: Vec<u32> = links.chain(images).collect();
     for text in &block.texts {
@@ -210,12 +212,12 @@ fn pairs_by_shared<'a>(
     before: impl Iterator<Item = &'a [u32]>,
     after: impl Iterator<Item = &'a [u32]>,
 ) -> Vec<(usize, usize)> {
-    let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
+    let mut sharers: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, bag) in before.enumerate() {
         for feature in distinct(bag) {
-            let holders = holders.entry(feature).or_default();
-            if holders.len() <= MAX_SHARERS {
-                holders.push(i);
+            let sharers = sharers.entry(feature).or_default();
+            if sharers.len() <= MAX_SHARERS {
+                sharers.push(i);
             }
         }
     }
@@ -223,7 +225,7 @@ fn pairs_by_shared<'a>(
     for (j, bag) in after.enumerate() {
         let start = pairs.len();
         for feature in distinct(bag) {
-            let rare = holders.get(&feature).filter(|holders| holders.len() <= MAX_SHARERS);
+            let rare = sharers.get(&feature).filter(|sharers| sharers.len() <= MAX_SHARERS);
             pairs.extend(rare.into_iter().flatten().map(|&i| (i, j)));
         }
         dedup_from(&mut pairs, start);

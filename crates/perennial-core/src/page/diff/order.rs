@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::elements::{ElementMatches, ElementPair};
-use super::structure::Relocated;
+use super::structure::RelocatedBlock;
 use super::tree::DiffTree;
 use super::words::hash;
 use super::{ElementKind, n_words};
@@ -31,7 +31,7 @@ pub(super) fn find_visible_moves(
     before: &DiffTree,
     after: &DiffTree,
     found: &ElementMatches,
-    relocated: &[Relocated],
+    relocated: &[RelocatedBlock],
 ) -> MoveVisibility {
     let nearest_relocated = nearest_relocated(after, relocated);
     let (was, is) = (ReadingOrder::new(before), ReadingOrder::new(after));
@@ -54,7 +54,7 @@ pub(super) fn find_visible_moves(
 }
 
 /// For each new block, the nearest relocated block at or above it.
-fn nearest_relocated(after: &DiffTree, relocated: &[Relocated]) -> Vec<Option<usize>> {
+fn nearest_relocated(after: &DiffTree, relocated: &[RelocatedBlock]) -> Vec<Option<usize>> {
     let mut nearest_relocated: Vec<Option<usize>> = vec![None; after.len()];
     for (number, block) in relocated.iter().enumerate() {
         nearest_relocated[block.after] = Some(number);
@@ -140,10 +140,10 @@ fn partners(
     nearest_relocated: &[Option<usize>],
 ) -> Vec<Option<(usize, bool)>> {
     let mut partners = vec![None; is.all.len()];
-    let mut pair = |kind: ElementKind, before: (usize, u32), after: (usize, u32), has_stayed: bool| {
+    let mut pair = |kind: ElementKind, before: (usize, u32), after: (usize, u32), is_kept: bool| {
         if let (Some(rank_before), Some(rank)) = (was.rank(kind, before), is.rank(kind, after)) {
             // An edited text may be paired with the wrong partner.
-            let is_steady = has_stayed
+            let is_steady = is_kept
                 && nearest_relocated[after.0].is_none()
                 && was.all[rank_before].words == is.all[rank].words;
             partners[rank] = Some((rank_before, is_steady));
@@ -283,14 +283,14 @@ mod tests {
             let mut places: Vec<usize> = (0..weights.len()).collect();
             crate::rng::Rng::new(seed).shuffle(&mut places);
             let (was, is) = readings(&places, &weights);
-            let stays = |part: u32| (0..is.all.len()).filter(move |n| part >> n & 1 == 1);
+            let is_in_order = |part: u32| (0..is.all.len()).filter(move |n| part >> n & 1 == 1);
             let is_ordered = |part: u32| {
-                let ranks: Vec<u32> = stays(part).map(|n| is.all[n].words).collect();
+                let ranks: Vec<u32> = is_in_order(part).map(|n| is.all[n].words).collect();
                 ranks.windows(2).all(|pair| pair[0] < pair[1])
             };
-            let weight = |part: u32| stays(part).map(|n| is.all[n].weight).sum::<u64>();
+            let weight = |part: u32| is_in_order(part).map(|n| is.all[n].weight).sum::<u64>();
             let found = heaviest_common_order(&was, &is, &vec![None; is.all.len()]);
-            let found = found.iter().enumerate().map(|(n, stays)| u32::from(*stays) << n).sum::<u32>();
+            let found = found.iter().enumerate().map(|(n, is_in_order)| u32::from(*is_in_order) << n).sum::<u32>();
             prop_assert!(is_ordered(found));
             let best = (0..1u32 << is.all.len()).filter(|part| is_ordered(*part)).map(weight).max();
             prop_assert_eq!(Some(weight(found)), best);

@@ -189,20 +189,20 @@ fn at_the_same_place(before: &[ComparedText], after: &[ComparedText]) -> Pairs {
 
 /// Pairs that share one of the rarest features of the new text, nearest first.
 fn with_the_same_features(before: &[ComparedText], after: &[ComparedText]) -> Pairs {
-    let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
+    let mut sharers: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, text) in before.iter().enumerate() {
-        text.features().for_each(|feature| holders.entry(feature).or_default().push(i));
+        text.features().for_each(|feature| sharers.entry(feature).or_default().push(i));
     }
     let n_each = (MAX_COMPARISONS / (after.len() * MAX_FEATURES)).clamp(1, MAX_SHARERS);
     let mut tried = Vec::new();
     for (j, text) in after.iter().enumerate() {
         let mut held: Vec<&Vec<usize>> =
-            text.features().filter_map(|feature| holders.get(&feature)).collect();
-        held.sort_by_key(|holders| holders.len());
-        for holders in held.into_iter().take(MAX_FEATURES) {
-            let at = holders.partition_point(|&i| before[i].place < text.place);
-            let from = at.saturating_sub(n_each / 2).min(holders.len().saturating_sub(n_each));
-            tried.extend(holders[from..].iter().take(n_each).map(|&i| (i, j)));
+            text.features().filter_map(|feature| sharers.get(&feature)).collect();
+        held.sort_by_key(|sharers| sharers.len());
+        for sharers in held.into_iter().take(MAX_FEATURES) {
+            let at = sharers.partition_point(|&i| before[i].place < text.place);
+            let from = at.saturating_sub(n_each / 2).min(sharers.len().saturating_sub(n_each));
+            tried.extend(sharers[from..].iter().take(n_each).map(|&i| (i, j)));
         }
     }
     tried

@@ -28,8 +28,8 @@ pub(super) fn find_structure(
         }
     }
     for number in 1..before.len() {
-        let parent_stays = matching.to_after[before.all[number].parent].is_some();
-        if matching.to_after[number].is_none() && parent_stays {
+        let is_parent_kept = matching.to_after[before.all[number].parent].is_some();
+        if matching.to_after[number].is_none() && is_parent_kept {
             let block = unmatched_part(before, number, &matching.to_after, &moved_elements.moved_out);
             add_block_operation(block, BlockOperation::Delete, delta);
         }
@@ -101,23 +101,30 @@ fn appearance(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> Option
 }
 
 /// A block whose place in the tree changed.
-pub(super) struct Relocated {
+pub(super) struct RelocatedBlock {
     pub(super) before: usize,
     pub(super) after: usize,
 }
 
 /// Blocks with a new parent, and siblings outside the longest run that kept its order.
-pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Matching) -> Vec<Relocated> {
+pub(super) fn find_relocated(
+    before: &DiffTree,
+    after: &DiffTree,
+    matching: &Matching,
+) -> Vec<RelocatedBlock> {
     let mut found = Vec::new();
     for (parent, node) in after.all.iter().enumerate() {
         let home = matching.to_before[parent];
         let partners = node.children.iter().filter_map(|&child| Some((matching.to_before[child]?, child)));
-        let (stayed, came): (Vec<_>, Vec<_>) =
+        let (unmoved, came): (Vec<_>, Vec<_>) =
             partners.partition(|&(partner, _)| Some(before.all[partner].parent) == home);
-        let positions: Vec<usize> = stayed.iter().map(|&(partner, _)| before.all[partner].position).collect();
+        let positions: Vec<usize> =
+            unmoved.iter().map(|&(partner, _)| before.all[partner].position).collect();
         let in_order = longest_increasing(&positions);
-        let out_of_order = stayed.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
-        found.extend(came.into_iter().chain(out_of_order).map(|(before, after)| Relocated { before, after }));
+        let out_of_order = unmoved.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
+        found.extend(
+            came.into_iter().chain(out_of_order).map(|(before, after)| RelocatedBlock { before, after }),
+        );
     }
     found
 }
@@ -126,7 +133,7 @@ pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Mat
 pub(super) fn add_moves(
     before: &DiffTree,
     after: &DiffTree,
-    relocated: &[Relocated],
+    relocated: &[RelocatedBlock],
     is_seen: &[bool],
     delta: &mut Delta,
 ) {

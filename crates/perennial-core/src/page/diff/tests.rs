@@ -11,7 +11,7 @@ use crate::page::segment::{
 
 fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Block {
     Block::leaf(
-        links.iter().map(|(name, address)| Link::new(*name, *address)).collect(),
+        links.iter().map(|(name, url)| Link::new(*name, *url)).collect(),
         images.iter().map(|(name, source)| Image::new(*name, *source)).collect(),
         texts.iter().map(|text| Text::new(*text)).collect(),
     )
@@ -64,10 +64,10 @@ fn the_papers_example() {
     let block = |names: &[&str], images: &[&str], text: &str| {
         let (links, images) = (links(names), links(images));
         let pairs = |all: &[(String, String)]| {
-            all.iter().map(|(name, address)| (name.clone(), address.clone())).collect::<Vec<_>>()
+            all.iter().map(|(name, url)| (name.clone(), url.clone())).collect::<Vec<_>>()
         };
         Block::leaf(
-            pairs(&links).into_iter().map(|(name, address)| Link::new(name, address)).collect(),
+            pairs(&links).into_iter().map(|(name, url)| Link::new(name, url)).collect(),
             pairs(&images).into_iter().map(|(name, source)| Image::new(name, source)).collect(),
             vec![Text::new(text)],
         )
@@ -340,7 +340,7 @@ fn ten_thousand_links_in_any_order_take_no_quadratic_work() {
 }
 
 fn any_leaf() -> impl Strategy<Value = Block> {
-    let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, address)| Link::new(name, address));
+    let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, url)| Link::new(name, url));
     let image = ("[ab]{0,1}", "/[xy]{0,2}").prop_map(|(name, source)| Image::new(name, source));
     let text = "([abcd] ){0,5}<?".prop_map(Text::new);
     let role = prop_oneof![Just(BlockRole::Main), Just(BlockRole::Footer), Just(BlockRole::Other)];

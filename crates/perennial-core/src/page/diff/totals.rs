@@ -58,7 +58,7 @@ fn mark_repeated(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
     let (led, leads) = (targets(before, has_inserted), targets(after, has_deleted));
     let repeated = |elements: &[(u32, Element)], known: &HashSet<u32>, url: &str| {
         let is_known = |element: &Element| match element {
-            Element::Link(link) => target(&link.address, url).is_some_and(|target| known.contains(&target)),
+            Element::Link(link) => target(&link.url, url).is_some_and(|target| known.contains(&target)),
             _ => false,
         };
         elements
@@ -75,19 +75,18 @@ fn mark_repeated(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
 
 fn targets(tree: &BlockTree, is_wanted: bool) -> HashSet<u32> {
     let leaves = tree.leaves().filter(|_| is_wanted);
-    leaves.flat_map(|leaf| &leaf.links).filter_map(|link| target(&link.address, &tree.url)).collect()
+    leaves.flat_map(|leaf| &leaf.links).filter_map(|link| target(&link.url, &tree.url)).collect()
 }
 
 /// The hash of a link's target. `None` for a link within the page, because many of them share one URL.
-fn target(address: &str, page: &str) -> Option<u32> {
-    let bare = bare(address.split('#').next().unwrap_or(address));
+fn target(url: &str, page: &str) -> Option<u32> {
+    let bare = bare(url.split('#').next().unwrap_or(url));
     let is_elsewhere = !bare.is_empty() && bare != self::bare(page);
     is_elsewhere.then(|| hash(bare))
 }
 
 /// A URL without scheme, `www.` and trailing slash.
-fn bare(address: &str) -> &str {
-    let rest =
-        address.strip_prefix("https://").or_else(|| address.strip_prefix("http://")).unwrap_or(address);
+fn bare(url: &str) -> &str {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or(url);
     rest.strip_prefix("www.").unwrap_or(rest).trim_end_matches('/')
 }

@@ -48,7 +48,7 @@ impl Delta {
         self.blocks.iter().for_each(|block| write_block(&mut out, block));
         write_group(&mut out, "Move", &self.moves, write_move);
         write_group(&mut out, "Shift", &self.shifted, write_move);
-        write_group(&mut out, "Look", &self.appearances, write_look);
+        write_group(&mut out, "Look", &self.appearances, write_appearance);
         if let Some(items) = &self.items {
             write_items(&mut out, items);
         }
@@ -168,26 +168,26 @@ fn write_placed(out: &mut String, group: &str, elements: &[(u32, Element)]) {
 
 /// Writes the attributes of an element. Its ID is written only if it does not follow from them.
 fn write_element(out: &mut String, element: &Element) {
-    let (text_name, address_name) = attribute_names(element.kind());
+    let (text_name, url_name) = attribute_names(element.kind());
     attribute(out, text_name, element.text());
-    if !address_name.is_empty() {
-        attribute(out, address_name, element.address());
+    if !url_name.is_empty() {
+        attribute(out, url_name, element.url());
     }
     write_id(out, "ID", element);
 }
 
 fn write_id(out: &mut String, name: &str, element: &Element) {
     let id = element.id();
-    if Element::new(element.kind(), element.text(), element.address()).id() != id {
+    if Element::new(element.kind(), element.text(), element.url()).id() != id {
         number(out, name, id);
     }
 }
 
 fn write_update(out: &mut String, update: &Update) {
     let _ = write!(out, "<{} n=\"{}\"", tag(update.before.kind()), update.index);
-    let (text_name, address_name) = attribute_names(update.before.kind());
+    let (text_name, url_name) = attribute_names(update.before.kind());
     write_change(out, text_name, update.before.text(), update.after.text());
-    write_change(out, address_name, update.before.address(), update.after.address());
+    write_change(out, url_name, update.before.url(), update.after.url());
     for (name, element) in [("oldID", &update.before), ("newID", &update.after)] {
         write_id(out, name, element);
     }
@@ -229,21 +229,21 @@ fn write_move(out: &mut String, moved: &ElementMove) {
     );
 }
 
-fn write_look(out: &mut String, look: &Appearance) {
-    let _ = write!(out, "<Block ref=\"{}\"", look.block);
-    if let Some(rect) = look.rect {
+fn write_appearance(out: &mut String, appearance: &Appearance) {
+    let _ = write!(out, "<Block ref=\"{}\"", appearance.block);
+    if let Some(rect) = appearance.rect {
         let _ = write!(out, " box=\"{} {} {} {}\"", rect.x, rect.y, rect.w, rect.h);
     }
-    if let Some(doc) = look.doc {
+    if let Some(doc) = appearance.doc {
         number(out, "doc", doc);
     }
-    if let Some(importance) = look.importance {
+    if let Some(importance) = appearance.importance {
         number(out, "importance", importance);
     }
-    if let Some(role) = look.role {
+    if let Some(role) = appearance.role {
         attribute(out, "role", role.name());
     }
-    if let Some(places) = &look.places {
+    if let Some(places) = &appearance.places {
         number(out, "linksAt", vixml::write_spots(&places.links));
         number(out, "imgsAt", vixml::write_spots(&places.images));
     }
@@ -379,7 +379,7 @@ impl VideltaReader {
                 let place = vixml::read_place(tag, item)?;
                 item.places.push(place);
             }
-            (["Delta", "Look"], "Block", Some(delta)) => delta.appearances.push(read_look(tag)?),
+            (["Delta", "Look"], "Block", Some(delta)) => delta.appearances.push(read_appearance(tag)?),
             (["Delta", "Block"], "Order", _) => {
                 self.order_of = Some(element_kind_from_tag(&vixml::text(tag, "of")?)?)
             }
@@ -520,11 +520,11 @@ fn read_element(tag: &BytesStart, kind: ElementKind, side: &str) -> Result<Eleme
         let sided = format!("{side}{}", capital(name));
         if !side.is_empty() && has(tag, &sided) { vixml::text(tag, &sided) } else { vixml::text(tag, name) }
     };
-    let (text_name, address_name) = attribute_names(kind);
+    let (text_name, url_name) = attribute_names(kind);
     let text = get(text_name)?;
     let id_name = if side.is_empty() { "ID".to_string() } else { format!("{side}ID") };
-    let address = if address_name.is_empty() { String::new() } else { get(address_name)? };
-    let mut element = Element::new(kind, &text, &address);
+    let url = if url_name.is_empty() { String::new() } else { get(url_name)? };
+    let mut element = Element::new(kind, &text, &url);
     if has(tag, &id_name) {
         *element.id_mut() = vixml::id(tag, &id_name)?;
     }
@@ -542,7 +542,7 @@ fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
     })
 }
 
-fn read_look(tag: &BytesStart) -> Result<Appearance, String> {
+fn read_appearance(tag: &BytesStart) -> Result<Appearance, String> {
     let text = |name: &str| has(tag, name).then(|| vixml::text(tag, name)).transpose();
     Ok(Appearance {
         block: reference(tag, "ref")?,

@@ -108,7 +108,7 @@ impl DocumentDraft {
         let Some(block) = self.blocks.last_mut() else { return };
         block.role = BlockRole::Main;
         block.importance += weight;
-        block.links.extend(unit.links.into_iter().map(|(name, address)| Link::new(name, address)));
+        block.links.extend(unit.links.into_iter().map(|(name, url)| Link::new(name, url)));
         block.images.extend(unit.images.into_iter().map(|(name, source)| Image::new(name, source)));
         block.texts.extend(unit.texts.into_iter().map(Text::new));
         let n_elements = block.texts.len() + block.links.len() + block.images.len();

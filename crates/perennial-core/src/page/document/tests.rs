@@ -71,7 +71,7 @@ fn json_has_one_text_per_value_with_a_stable_path() {
     let delta = diff(&before.tree, &after.tree);
     let n_gone = delta.operations().filter(|operation| operation.kind.name() != "insert").count();
     assert_eq!(n_gone, 0, "a record in front is new and changes no other");
-    assert!(read(DocumentFormat::Json, "{\"cut\": [1, 2").tree.engine == "text/1", "what is no JSON is text");
+    assert!(read(DocumentFormat::Json, "{\"cut\": [1, 2").tree.engine == "text/1", "invalid JSON is text");
 }
 
 #[test]
@@ -95,11 +95,8 @@ fn feeds_have_one_block_per_item() {
     let document = read(DocumentFormat::Xml, rss);
     assert_eq!(document.title, "City & roads");
     let links: Vec<_> = document.tree.leaves().flat_map(|leaf| &leaf.links).collect();
-    assert_eq!((links[0].name.as_str(), links[0].address.as_str()), ("City & roads", "http://city.example/"));
-    assert_eq!(
-        (links[1].name.as_str(), links[1].address.as_str()),
-        ("Ring", "http://city.example/data/ring")
-    );
+    assert_eq!((links[0].name.as_str(), links[0].url.as_str()), ("City & roads", "http://city.example/"));
+    assert_eq!((links[1].name.as_str(), links[1].url.as_str()), ("Ring", "http://city.example/data/ring"));
     assert_eq!(texts(&document), [vec![], vec!["50 km/h, if 3 < 4"], vec!["Quay"]]);
     let atom = "<feed xmlns='a'><title>News</title><entry><title>One</title><link rel='alternate' href='http://a.org/1'/>
         <id>urn:1</id><updated>2026-01-01T00:00:00Z</updated><content>Words</content></entry></feed>";

@@ -153,7 +153,7 @@ impl UnitReader {
         if !item.is_open && self.draft.title.is_empty() {
             item.title.clone_into(&mut self.draft.title);
         }
-        let address = match &self.base {
+        let url = match &self.base {
             Some(base) => base.join(&item.link).map(String::from).unwrap_or(item.link.clone()),
             None => item.link.clone(),
         };
@@ -163,7 +163,7 @@ impl UnitReader {
         match item.link.is_empty() {
             true if !item.title.is_empty() => unit.texts.insert(0, item.title),
             true => {}
-            false => unit.links.push((super::draft::folded(&item.title), address)),
+            false => unit.links.push((super::draft::folded(&item.title), url)),
         }
         self.draft.add(unit);
     }

@@ -176,7 +176,7 @@ fn a_changed_url_alone_is_reported_with_little_weight() {
 #[test]
 fn a_repeated_link_does_not_count() {
     let page = |links: &[(&str, &str)]| {
-        let links = links.iter().map(|(name, address)| Link::new(*name, *address)).collect();
+        let links = links.iter().map(|(name, url)| Link::new(*name, *url)).collect();
         sealed(vec![weighed(1.0, Block::leaf(links, vec![], vec![Text::new(words("w", 40))]))])
     };
     let before = page(&[("the whole story", "http://a.org/story")]);

@@ -213,9 +213,8 @@ fn words_without_punctuation(text: &str) -> String {
 
 /// Whether two URLs differ in more than their form, such as http and https, or campaign tags.
 fn leads_elsewhere(before: &Element, after: &Element) -> bool {
-    let key =
-        |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| item_key(&url));
-    before.address() != after.address() && key(before.address()) != key(after.address())
+    let key = |url: &str| url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| item_key(&url));
+    before.url() != after.url() && key(before.url()) != key(after.url())
 }
 
 /// Whether an update changes only a URL.

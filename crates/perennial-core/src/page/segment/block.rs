@@ -90,24 +90,20 @@ pub struct Link {
     /// Text of the link, with white space folded.
     pub name: String,
     /// Absolute URL.
-    pub address: String,
+    pub url: String,
 }
 
 impl Link {
     /// Creates a link whose ID covers its whole URL.
-    pub fn new(name: impl Into<String>, address: impl Into<String>) -> Link {
-        Link::ignoring(&IgnoredParameters::none(), name, address)
+    pub fn new(name: impl Into<String>, url: impl Into<String>) -> Link {
+        Link::ignoring(&IgnoredParameters::none(), name, url)
     }
 
     /// Creates a link whose ID leaves out ignored parameters.
-    pub fn ignoring(
-        ignored: &IgnoredParameters,
-        name: impl Into<String>,
-        address: impl Into<String>,
-    ) -> Link {
-        let (name, address) = (xml_safe(name.into()), xml_safe(address.into()));
-        let id = IdHasher::new(b'L').part(&name).part(&ignored.strip(&address)).finish();
-        Link { id, name, address }
+    pub fn ignoring(ignored: &IgnoredParameters, name: impl Into<String>, url: impl Into<String>) -> Link {
+        let (name, url) = (xml_safe(name.into()), xml_safe(url.into()));
+        let id = IdHasher::new(b'L').part(&name).part(&ignored.strip(&url)).finish();
+        Link { id, name, url }
     }
 }
 

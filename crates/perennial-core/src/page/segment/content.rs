@@ -20,13 +20,13 @@ impl<'a> UrlResolver<'a> {
     }
 
     /// The absolute URL, or the text as written if it cannot be resolved.
-    fn resolve(&self, address: &str) -> String {
-        let address = address.trim();
+    fn resolve(&self, url: &str) -> String {
+        let url = url.trim();
         let resolved = match &self.base {
-            Some(base) => base.join(address),
-            None => Url::parse(address),
+            Some(base) => base.join(url),
+            None => Url::parse(url),
         };
-        resolved.map_or_else(|_| address.to_string(), String::from)
+        resolved.map_or_else(|_| url.to_string(), String::from)
     }
 
     /// A `data:` URL contains the image itself. It is replaced by its hash.
@@ -41,10 +41,10 @@ impl<'a> UrlResolver<'a> {
 }
 
 /// The content of the nodes from `start` to `end` (exclusive).
-pub(super) fn leaf(page: &PageFacts, addresses: &UrlResolver, start: u32, end: u32) -> Block {
+pub(super) fn leaf(page: &PageFacts, resolver: &UrlResolver, start: u32, end: u32) -> Block {
     let mut reader = LeafReader {
         page,
-        addresses,
+        resolver,
         block: Block::leaf(vec![], vec![], vec![]),
         link: None,
         text: None,
@@ -70,7 +70,7 @@ struct OpenLink {
 /// The state of reading a leaf: the open link and the open paragraph.
 struct LeafReader<'a> {
     page: &'a PageFacts<'a>,
-    addresses: &'a UrlResolver<'a>,
+    resolver: &'a UrlResolver<'a>,
     block: Block,
     link: Option<OpenLink>,
     text: Option<(u32, String)>,
@@ -153,7 +153,7 @@ impl LeafReader<'_> {
 
     fn visit_image(&mut self, index: u32, node: &LayoutNode) {
         let Some(source) = image_source(node) else { return };
-        let source = self.addresses.resolve_image(source);
+        let source = self.resolver.resolve_image(source);
         let name = match node.attribute("alt").map(fold).filter(|alt| !alt.is_empty()) {
             Some(alt) => alt,
             None => file_name(&source).to_string(),
@@ -169,7 +169,7 @@ impl LeafReader<'_> {
             self.within.push((PositionedKind::Image, self.block.images.len()));
         }
         self.block.places.images.push(spot);
-        self.block.images.push(Image::ignoring(self.addresses.ignored, name, source));
+        self.block.images.push(Image::ignoring(self.resolver.ignored, name, source));
     }
 
     /// The current position, and whether it is inside an open text.
@@ -206,12 +206,12 @@ impl LeafReader<'_> {
                 None => return,
             }
         }
-        let address = self.addresses.resolve(node.attribute("href").unwrap_or(""));
+        let url = self.resolver.resolve(node.attribute("href").unwrap_or(""));
         if link.is_within_text && self.text.is_some() && link.spot.text == self.block.texts.len() as u32 {
             self.within.push((PositionedKind::Link, self.block.links.len()));
         }
         self.block.places.links.push(link.spot);
-        self.block.links.push(Link::ignoring(self.addresses.ignored, name, address));
+        self.block.links.push(Link::ignoring(self.resolver.ignored, name, url));
     }
 
     fn close_text(&mut self) {
@@ -327,8 +327,8 @@ fn image_source<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     if is_placeholder { late().or_else(first_of_set).or(source) } else { source }
 }
 
-fn file_name(address: &str) -> &str {
-    let path = address.split(['?', '#']).next().unwrap_or(address);
+fn file_name(url: &str) -> &str {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
     path.rsplit('/').next().unwrap_or(path)
 }
 

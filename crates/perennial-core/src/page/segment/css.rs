@@ -245,11 +245,11 @@ impl<T: ElementTree> Element for SelectorNode<'_, T> {
         self.search.tree.parent(self.node).is_none()
     }
 
-    fn match_non_ts_pseudo_class(&self, pseudo: &Refused, _: &mut MatchingContext<Css>) -> bool {
+    fn match_non_ts_pseudo_class(&self, pseudo: &NoPseudoClass, _: &mut MatchingContext<Css>) -> bool {
         match *pseudo {}
     }
 
-    fn match_pseudo_element(&self, pseudo: &Refused, _: &mut MatchingContext<Css>) -> bool {
+    fn match_pseudo_element(&self, pseudo: &NoPseudoClass, _: &mut MatchingContext<Css>) -> bool {
         match *pseudo {}
     }
 
@@ -307,8 +307,8 @@ impl SelectorImpl for Css {
     type NamespacePrefix = Name;
     type BorrowedNamespaceUrl = str;
     type BorrowedLocalName = str;
-    type NonTSPseudoClass = Refused;
-    type PseudoElement = Refused;
+    type NonTSPseudoClass = NoPseudoClass;
+    type PseudoElement = NoPseudoClass;
 }
 
 /// A name or a value within a selector.
@@ -348,17 +348,17 @@ impl PrecomputedHash for Name {
 
 /// A pseudo-class or pseudo-element. The parser rejects all of them, so no value exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Refused {}
+pub(super) enum NoPseudoClass {}
 
-impl ToCss for Refused {
+impl ToCss for NoPseudoClass {
     fn to_css<W: fmt::Write>(&self, _: &mut W) -> fmt::Result {
         match *self {}
     }
 }
 
-impl PseudoElement for Refused {}
+impl PseudoElement for NoPseudoClass {}
 
-impl NonTSPseudoClass for Refused {
+impl NonTSPseudoClass for NoPseudoClass {
     fn is_active_or_hover(&self) -> bool {
         match *self {}
     }

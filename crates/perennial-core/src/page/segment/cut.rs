@@ -11,7 +11,7 @@ use super::purpose::Purpose;
 use super::teasers::Teasers;
 use crate::page::layout::{Display, Rect};
 
-/// Deeper nodes are not divided.
+/// Deeper nodes are not divided, because the division recurses and a hostile page could exhaust the stack.
 const MAX_DEPTH: usize = 160;
 
 /// Maximum number of levels between a caption and its figure.

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use super::NodeId;
 use crate::rng::mix;
 
+/// The constants of FNV-1a with 64 bits. IDs are stored, so the hash must not depend on a library's version.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
@@ -25,6 +26,7 @@ impl IdHasher {
         for byte in text.bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(PRIME);
         }
+        // Without the length "ab", "c" and "a", "bc" would have the same hash.
         self.number(text.len() as u64)
     }
 
@@ -75,17 +77,17 @@ impl IgnoredParameters {
     }
 
     /// The URL without ignored parameters in its query (`?a&b`) and path (`;a`).
-    pub fn strip<'a>(&self, address: &'a str) -> Cow<'a, str> {
-        let (body, fragment) = address.split_at(address.find('#').unwrap_or(address.len()));
+    pub fn strip<'a>(&self, url: &'a str) -> Cow<'a, str> {
+        let (body, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
         let (path, query) = body.split_at(body.find('?').unwrap_or(body.len()));
         let is_ignored = |piece: &&str| self.ignores(piece.split('=').next().unwrap_or(piece));
         let query_pieces = || query.strip_prefix('?').into_iter().flat_map(|query| query.split('&'));
         if !path.split(';').skip(1).any(|piece| is_ignored(&piece))
             && !query_pieces().any(|piece| is_ignored(&piece))
         {
-            return Cow::Borrowed(address);
+            return Cow::Borrowed(url);
         }
-        let mut kept = String::with_capacity(address.len());
+        let mut kept = String::with_capacity(url.len());
         for (index, piece) in
             path.split(';').enumerate().filter(|(index, piece)| *index == 0 || !is_ignored(piece))
         {
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn only_session_ids_and_cache_busters_are_ignored() {
         let usual = IgnoredParameters::default();
-        for (address, stripped) in [
+        for (url, stripped) in [
             ("http://a.org/x?PHPSESSID=1&a=2&utm_source=b#top", "http://a.org/x?a=2#top"),
             ("http://a.org/x;jsessionid=12?a=2", "http://a.org/x?a=2"),
             ("http://a.org/x;jsessionid=12;b=1", "http://a.org/x;b=1"),
@@ -116,8 +118,8 @@ mod tests {
             ("http://a.org/x?q=sid&&id=3;x?#sid=1", "http://a.org/x?q=sid&&id=3;x?#sid=1"),
             ("", ""),
         ] {
-            assert_eq!(usual.strip(address), stripped);
-            assert_eq!(IgnoredParameters::none().strip(address), address);
+            assert_eq!(usual.strip(url), stripped);
+            assert_eq!(IgnoredParameters::none().strip(url), url);
         }
     }
 }

@@ -9,7 +9,7 @@ use url::Url;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ListItem {
     /// Absolute URL. Empty for a headline without a link.
-    pub address: String,
+    pub url: String,
     /// The headline at its first place.
     pub title: String,
     /// The other words at its first place, at most [`MAX_TEASER_BYTES`].
@@ -39,9 +39,9 @@ pub const MAX_ITEMS: usize = 5_000;
 impl ListItem {
     /// Identifies the item: the normalised URL, or the title if there is no URL.
     pub fn key(&self) -> String {
-        match self.address.is_empty() {
+        match self.url.is_empty() {
             true => format!("#{}", self.title),
-            false => Url::parse(&self.address).map_or_else(|_| self.address.clone(), |url| item_key(&url)),
+            false => Url::parse(&self.url).map_or_else(|_| self.url.clone(), |url| item_key(&url)),
         }
     }
 }
@@ -120,8 +120,8 @@ fn is_tracking(parameter: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn key(address: &str) -> String {
-        item_key(&Url::parse(address).unwrap())
+    fn key(url: &str) -> String {
+        item_key(&Url::parse(url).unwrap())
     }
 
     #[test]

@@ -78,7 +78,7 @@ struct PageZones {
     /// Navigation, header and footer of the page, and cookie dialogs.
     is_frame: Vec<bool>,
     /// Side columns and boxes of related links.
-    is_aside: Vec<bool>,
+    is_in_sidebar: Vec<bool>,
     is_advertisement: Vec<bool>,
     /// The heading at or above each node.
     headings: Vec<u32>,
@@ -91,7 +91,7 @@ impl PageZones {
         let mut is_entry = vec![false; n_nodes];
         let mut zones = PageZones {
             is_frame: vec![false; n_nodes],
-            is_aside: vec![false; n_nodes],
+            is_in_sidebar: vec![false; n_nodes],
             is_advertisement: vec![false; n_nodes],
             headings: vec![NONE; n_nodes],
         };
@@ -103,8 +103,8 @@ impl PageZones {
             is_entry[index] = above(&is_entry) || matches!(&*node.tag, "article" | "main" | "section" | "li");
             let is_small = facts.n_words as f32 <= MAX_NAMED_SHARE * n_words;
             zones.is_frame[index] = above(&zones.is_frame) || is_frame(node, above(&is_entry)) && is_small;
-            zones.is_aside[index] =
-                above(&zones.is_aside) || node.tag == "aside" || is_side_box(facts.purpose) && is_small;
+            zones.is_in_sidebar[index] =
+                above(&zones.is_in_sidebar) || node.tag == "aside" || is_side_box(facts.purpose) && is_small;
             let is_advertisement = facts.purpose == Purpose::Advertisement && is_small;
             zones.is_advertisement[index] = above(&zones.is_advertisement) || is_advertisement;
             zones.headings[index] = match is_heading(node) || has_heading_role(node) {
@@ -144,7 +144,7 @@ fn is_frame(node: &LayoutNode, is_in_entry: bool) -> bool {
 }
 
 fn is_side_box(purpose: Purpose) -> bool {
-    matches!(purpose, Purpose::Related | Purpose::Aside)
+    matches!(purpose, Purpose::Related | Purpose::Sidebar)
 }
 
 /// The keys of the links in a part of the page: none, one or several.
@@ -171,7 +171,7 @@ struct CandidateLinks {
     /// The key of each link outside the page frame.
     keys: Vec<u32>,
     names: Vec<String>,
-    addresses: Vec<String>,
+    resolver: Vec<String>,
     is_strong: Vec<bool>,
 }
 
@@ -181,7 +181,7 @@ impl CandidateLinks {
         let mut links = CandidateLinks {
             keys: vec![NONE; page.facts.len()],
             names: Vec::new(),
-            addresses: Vec::new(),
+            resolver: Vec::new(),
             is_strong: Vec::new(),
         };
         let mut numbers: HashMap<String, u32> = HashMap::new();
@@ -200,7 +200,7 @@ impl CandidateLinks {
             let number = *numbers.entry(key.clone()).or_insert(next);
             if number == next {
                 links.names.push(key);
-                links.addresses.push(url.into());
+                links.resolver.push(url.into());
             }
             links.keys[index] = number;
         }
@@ -372,7 +372,7 @@ struct ItemCandidate {
     teaser: String,
     n_title_words: u32,
     is_headed: bool,
-    is_aside: bool,
+    is_in_sidebar: bool,
     is_advertisement: bool,
 }
 
@@ -395,7 +395,7 @@ impl ItemCandidate {
             teaser: visible_text(page, root, title_node, MAX_TEASER_BYTES),
             title,
             is_headed,
-            is_aside: zones.is_aside[root as usize],
+            is_in_sidebar: zones.is_in_sidebar[root as usize],
             is_advertisement: zones.is_advertisement[root as usize],
         }
     }
@@ -595,10 +595,10 @@ fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<ListIt
         let is_elsewhere = place.key.is_some() && main_host.is_some_and(|main| host_with_port(&name) != main);
         let lesser = |is_lesser: bool| if is_lesser { LESSER_WEIGHT } else { 1.0 };
         items.push(ListItem {
-            address: place.key.map_or_else(String::new, |key| links.addresses[key as usize].clone()),
+            url: place.key.map_or_else(String::new, |key| links.resolver[key as usize].clone()),
             title: place.title,
             teaser: place.teaser,
-            weight: lesser(place.is_aside) * lesser(is_elsewhere),
+            weight: lesser(place.is_in_sidebar) * lesser(is_elsewhere),
             places: vec![stands],
         });
     }

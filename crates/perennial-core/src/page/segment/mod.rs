@@ -148,12 +148,12 @@ fn cut_and_fill(
 ) -> (Vec<Block>, Vec<LeafFacts>) {
     // On an article page, list entries are links to other pages. On other pages they are the main content.
     let teasers = Some(teasers).filter(|_| list.n_body_words >= MIN_BODY_WORDS && !list.is_listing());
-    let addresses = UrlResolver::new(&page.layout.base_url, &config.ignore);
+    let resolver = UrlResolver::new(&page.layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(page, &config.pins);
     let visual = Vec::new();
     let mut builder = BlockBuilder {
         page,
-        addresses: &addresses,
+        resolver: &resolver,
         pins: &config.pins,
         pinned,
         visual,
@@ -189,7 +189,7 @@ fn is_empty(leaf: &Block) -> bool {
 /// Builds blocks from regions.
 struct BlockBuilder<'a> {
     page: &'a PageFacts<'a>,
-    addresses: &'a UrlResolver<'a>,
+    resolver: &'a UrlResolver<'a>,
     pins: &'a [Pin],
     /// The pin of each node. Empty if the caller gave no pins.
     pinned: Vec<Option<usize>>,
@@ -203,7 +203,7 @@ impl BlockBuilder<'_> {
     /// Puts the whole page into one block if it has no usable layout.
     fn single(&mut self) -> Vec<Block> {
         let n_nodes = self.page.facts.len() as u32;
-        let mut leaf = content::leaf(self.page, self.addresses, 0, n_nodes);
+        let mut leaf = content::leaf(self.page, self.resolver, 0, n_nodes);
         if is_empty(&leaf) {
             return Vec::new();
         }
@@ -238,7 +238,7 @@ impl BlockBuilder<'_> {
     fn leaf(&mut self, region: &Region) -> Option<Block> {
         let start = if region.first == 0 { 0 } else { self.visual[region.first].start };
         let end = self.visual.get(region.end).map_or(self.page.facts.len() as u32, |next| next.start);
-        let mut leaf = content::leaf(self.page, self.addresses, start, end);
+        let mut leaf = content::leaf(self.page, self.resolver, start, end);
         if is_empty(&leaf) {
             return None;
         }

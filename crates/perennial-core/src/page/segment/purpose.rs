@@ -16,7 +16,7 @@ pub(super) enum Purpose {
     Navigation,
     Header,
     Footer,
-    Aside,
+    Sidebar,
     Form,
     Dialog,
     Comments,
@@ -45,7 +45,7 @@ impl Purpose {
     pub(super) fn most_prose(self) -> Option<f32> {
         match self {
             Purpose::Advertisement
-            | Purpose::Aside
+            | Purpose::Sidebar
             | Purpose::Related
             | Purpose::Share
             | Purpose::Navigation
@@ -80,7 +80,7 @@ pub(super) fn element_purpose(node: &LayoutNode) -> Purpose {
         .map(purpose_from_names)
         .find(|purpose| *purpose != Purpose::Unknown);
     match (by_tag, by_name) {
-        (Purpose::Unknown | Purpose::Section | Purpose::Aside, Some(by_name)) => by_name,
+        (Purpose::Unknown | Purpose::Section | Purpose::Sidebar, Some(by_name)) => by_name,
         _ => by_tag,
     }
 }
@@ -92,7 +92,7 @@ fn purpose_from_tag(tag: &str) -> Purpose {
         "nav" => Purpose::Navigation,
         "header" => Purpose::Header,
         "footer" => Purpose::Footer,
-        "aside" => Purpose::Aside,
+        "aside" => Purpose::Sidebar,
         "form" => Purpose::Form,
         "dialog" => Purpose::Dialog,
         "section" => Purpose::Section,
@@ -107,7 +107,7 @@ fn purpose_from_role(role: &str) -> Purpose {
         "navigation" | "menu" | "menubar" | "tablist" => Purpose::Navigation,
         "banner" => Purpose::Header,
         "contentinfo" => Purpose::Footer,
-        "complementary" => Purpose::Aside,
+        "complementary" => Purpose::Sidebar,
         "search" | "form" => Purpose::Form,
         "dialog" | "alertdialog" => Purpose::Dialog,
         _ => Purpose::Unknown,
@@ -147,7 +147,7 @@ fn purpose_from_word(word: &[u8]) -> Purpose {
         | b"pagination" | b"pager" | b"toc" | b"subnav" | b"topnav" => Purpose::Navigation,
         b"header" | b"masthead" | b"topbar" | b"branding" => Purpose::Header,
         b"footer" | b"foot" | b"colophon" | b"copyright" | b"legal" | b"imprint" => Purpose::Footer,
-        b"sidebar" | b"aside" | b"rail" | b"widget" | b"widgets" => Purpose::Aside,
+        b"sidebar" | b"aside" | b"rail" | b"widget" | b"widgets" => Purpose::Sidebar,
         b"comment" | b"comments" | b"disqus" | b"respond" | b"kommentare" | b"discussion" => {
             Purpose::Comments
         }

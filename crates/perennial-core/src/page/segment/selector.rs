@@ -61,9 +61,9 @@ const LANDMARKS: [&str; 4] = ["main", "header", "footer", "article"];
 
 /// Whether a name was probably written by a person. Generated names contain many digits and change often.
 fn is_hand_written_name(name: &str) -> bool {
-    let n_figures = name.bytes().filter(u8::is_ascii_digit).count();
+    let n_digits = name.bytes().filter(u8::is_ascii_digit).count();
     let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
-    is_name && (2..=40).contains(&name.len()) && n_figures <= 2 && name.starts_with(char::is_alphabetic)
+    is_name && (2..=40).contains(&name.len()) && n_digits <= 2 && name.starts_with(char::is_alphabetic)
 }
 
 impl Selector {

@@ -216,11 +216,11 @@ fn any_layout() -> impl Strategy<Value = Layout<'static>> {
 }
 
 /// Usually a node that is still open, as in real pages; sometimes any earlier node.
-fn any_parent(path: &mut Vec<u32>, index: u32, chance: u32) -> Option<u32> {
-    if index > 0 && chance.is_multiple_of(16) {
-        return Some(chance / 16 % index);
+fn any_parent(path: &mut Vec<u32>, index: u32, seed: u32) -> Option<u32> {
+    if index > 0 && seed.is_multiple_of(16) {
+        return Some(seed / 16 % index);
     }
-    path.truncate((chance as usize % (path.len() + 1)).max(1));
+    path.truncate((seed as usize % (path.len() + 1)).max(1));
     let parent = path.last().copied();
     path.push(index);
     parent

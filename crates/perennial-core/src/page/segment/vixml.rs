@@ -68,7 +68,7 @@ pub(crate) fn write_list_size(out: &mut String, list: &ItemList) {
 
 pub(crate) fn write_item(out: &mut String, item: &ListItem) {
     out.push_str("<item");
-    attribute(out, "adr", &item.address);
+    attribute(out, "adr", &item.url);
     attribute(out, "title", &item.title);
     if !item.teaser.is_empty() {
         attribute(out, "teaser", &item.teaser);
@@ -96,7 +96,7 @@ pub(crate) fn read_list_size(tag: &BytesStart) -> Result<ItemList, String> {
 
 pub(crate) fn read_item(tag: &BytesStart) -> Result<ListItem, String> {
     Ok(ListItem {
-        address: text(tag, "adr")?,
+        url: text(tag, "adr")?,
         title: text(tag, "title")?,
         teaser: text(tag, "teaser").unwrap_or_default(),
         weight: parse(tag, "weight")?,
@@ -143,7 +143,7 @@ fn write_links(out: &mut String, block: &Block, depth: usize) {
         out.push_str("<link");
         number(out, "ID", link.id);
         attribute(out, "name", &link.name);
-        attribute(out, "adr", &link.address);
+        attribute(out, "adr", &link.url);
         out.push_str("/>");
     });
 }
@@ -302,7 +302,7 @@ impl VixmlReader {
             "Document" => self.start_document(tag)?,
             "Block" => self.start_block(tag)?,
             "link" => {
-                let link = Link { id: id(tag, "ID")?, name: text(tag, "name")?, address: text(tag, "adr")? };
+                let link = Link { id: id(tag, "ID")?, name: text(tag, "name")?, url: text(tag, "adr")? };
                 self.leaf("link")?.links.push(link);
             }
             "img" => {
@@ -480,7 +480,7 @@ mod tests {
     }
 
     fn any_leaf() -> impl Strategy<Value = Block> {
-        let links = vec((any_text(), any_text()).prop_map(|(name, address)| Link::new(name, address)), 0..3);
+        let links = vec((any_text(), any_text()).prop_map(|(name, url)| Link::new(name, url)), 0..3);
         let images = vec((any_text(), any_text()).prop_map(|(name, source)| Image::new(name, source)), 0..3);
         let texts = vec(any_text().prop_map(Text::new), 0..3);
         (links, images, texts, any::<[f32; 4]>(), 0.0..1.0f32).prop_map(

@@ -71,7 +71,7 @@ fn row(leaf: &LeafFacts, totals: &PageTotals, mass_before: f32) -> [f32; N_FEATU
         is(&[Purpose::Navigation]),
         is(&[Purpose::Header]),
         is(&[Purpose::Footer]),
-        is(&[Purpose::Aside]),
+        is(&[Purpose::Sidebar]),
         is(&[Purpose::Dialog]),
         is(&[Purpose::Comments]),
         is(&[Purpose::Related, Purpose::Share]),
@@ -99,7 +99,7 @@ const TEASER_FACTOR: f32 = 0.2;
 /// author is shorter.
 const MIN_PART_LETTERS: u32 = 400;
 
-/// Added to the squared likelihood of every leaf.
+/// Added to the squared likelihood of every leaf, because a leaf outside the main content has some importance too.
 const FLOOR: f32 = 0.01;
 
 /// The probability that a leaf is main content.

@@ -13,7 +13,7 @@ use super::{Mixture, N_RATES, PageFit, VisitLog, exponentiate, quick_ln};
 const FEWEST_CHANGES: f32 = 1.0;
 /// Observations with a larger expected sum are left out, because nearly the whole page is new.
 const LARGEST_SUM: f32 = 2.5;
-const FEWEST_LOOKS: usize = 4;
+const FEWEST_OBSERVATIONS: usize = 4;
 /// Changes per unit of the shape k. It is above 1 because the changes of one page differ in size.
 const CHANGES_PER_SHAPE: f32 = 1.3;
 /// The weight of this evidence. It is below 1 because busy and quiet days add variation.
@@ -33,7 +33,7 @@ impl Mixture {
     /// Weighs the rates of a fitted page by evenness. Returns false if there are too few observations.
     pub(super) fn weigh_by_evenness(&self, visits: &VisitLog, fit: &mut PageFit) -> bool {
         let sums = self.comparable_sums(visits, fit);
-        if sums.len() < FEWEST_LOOKS {
+        if sums.len() < FEWEST_OBSERVATIONS {
             return false;
         }
         let mean_rate: f32 = fit.rates.iter().zip(&self.week).map(|(rate, share)| rate * share).sum();

@@ -16,7 +16,9 @@ mod visits;
 pub use pass::EmPass;
 pub use quick::quick_ln;
 pub(crate) use quick::{dot, exp_neg, largest, one_minus_exp, sum};
-pub use visits::{BucketCounts, BucketPiece, BucketTally, Observed, SizeScale, VisitLog, bucket_index};
+pub use visits::{
+    BucketCounts, BucketPiece, BucketTally, ObservedImportance, SizeScale, VisitLog, bucket_index,
+};
 
 use start::{N_TABLE, RATE_STEP, TABLE_START, first_prior, first_shapes, ln_change_table, rate_grid};
 
@@ -81,7 +83,7 @@ impl PageFit {
 #[derive(Clone, Debug)]
 pub struct Mixture {
     n_buckets: usize,
-    observed: Observed,
+    observed: ObservedImportance,
     /// Share of the week of each bucket; sums to 1.
     week: Vec<f32>,
     /// Relative rates, shape by shape, with a mean of 1 over the week.
@@ -118,7 +120,7 @@ struct GroupPrior {
 
 impl Mixture {
     /// The initial model, for days of `n_periods`.
-    pub fn new(n_periods: u16, observed: Observed) -> Mixture {
+    pub fn new(n_periods: u16, observed: ObservedImportance) -> Mixture {
         let n_periods = usize::from(n_periods.max(1));
         let n_buckets = 2 * n_periods;
         let share = |days: f32| days / 7.0 / n_periods as f32;
@@ -139,8 +141,8 @@ impl Mixture {
             by_bucket: vec![[0.0; N_SHAPES]; n_buckets],
             rates,
             unknown_importance: match observed {
-                Observed::Difference => 0.35,
-                Observed::LastChange => 0.3,
+                ObservedImportance::Difference => 0.35,
+                ObservedImportance::LastChange => 0.3,
             },
         };
         mixture.normalise_shapes();
@@ -165,7 +167,7 @@ impl Mixture {
     }
 
     /// What the importance of a visit measures.
-    pub fn observed(&self) -> Observed {
+    pub fn observed(&self) -> ObservedImportance {
         self.observed
     }
 
@@ -189,7 +191,7 @@ impl Mixture {
         self.weigh_pairs(visits, settled, group, fit);
         self.fit_rates(visits, settled, fit);
         self.fit_importance(visits, settled, group, fit);
-        if self.observed == Observed::Difference && self.weigh_by_evenness(visits, fit) {
+        if self.observed == ObservedImportance::Difference && self.weigh_by_evenness(visits, fit) {
             self.fit_rates(visits, settled, fit);
             self.fit_importance(visits, settled, group, fit);
         }
@@ -231,13 +233,13 @@ impl Mixture {
             fit.counts.reset_importance(settled);
             for (pieces, magnitude, weight) in visits.iter() {
                 if let Some(magnitude) = magnitude {
-                    let believed = (&|b: usize| rates[b], &|b: usize| changed[b], &|b: usize| sizes[b]);
-                    fit.counts.add_importance(pieces, magnitude, weight, scale, believed);
+                    let estimated = (&|b: usize| rates[b], &|b: usize| changed[b], &|b: usize| sizes[b]);
+                    fit.counts.add_importance(pieces, magnitude, weight, scale, estimated);
                 }
             }
             scale.of_page = self.page_importance(&fit.counts);
             self.fill_sizes(&fit.counts, group, sizes);
-            if self.observed == Observed::LastChange || !visits.any_saturated() {
+            if self.observed == ObservedImportance::LastChange || !visits.any_saturated() {
                 break;
             }
         }
@@ -268,8 +270,8 @@ impl Mixture {
     #[inline]
     pub fn importance_from_size(&self, size: f32) -> f32 {
         match self.observed {
-            Observed::Difference => one_minus_exp(size),
-            Observed::LastChange => size.min(1.0),
+            ObservedImportance::Difference => one_minus_exp(size),
+            ObservedImportance::LastChange => size.min(1.0),
         }
     }
 
@@ -425,7 +427,7 @@ fn exponentiate(weights: &mut [f32]) {
 mod tests {
     use super::*;
 
-    fn looked(gap_hours: u16, n: usize, changed: impl Fn(usize) -> Option<f32>) -> VisitLog {
+    fn visit_log(gap_hours: u16, n: usize, changed: impl Fn(usize) -> Option<f32>) -> VisitLog {
         let mut visits = VisitLog::default();
         let mut hour = 0u16;
         for observation in 0..n {
@@ -439,12 +441,12 @@ mod tests {
     }
 
     #[test]
-    fn rates_come_back_from_looks_that_skip_periods() {
-        let mixture = Mixture::new(24, Observed::Difference);
+    fn rates_are_recovered_from_visits_that_skip_periods() {
+        let mixture = Mixture::new(24, ObservedImportance::Difference);
         let mut fit = PageFit::default();
         // Every sixth observation after six hours showed a change: one in 33 hours.
         mixture.fit(
-            &looked(6, 400, |observation| (observation % 6 == 0).then_some(0.3)),
+            &visit_log(6, 400, |observation| (observation % 6 == 0).then_some(0.3)),
             None,
             0,
             &BucketCounts::default(),
@@ -460,12 +462,12 @@ mod tests {
     /// show which.
     #[test]
     fn saturated_differences_do_not_make_a_page_dull() {
-        let mixture = Mixture::new(24, Observed::Difference);
+        let mixture = Mixture::new(24, ObservedImportance::Difference);
         let (mut unseen, mut saturated, mut dull) =
             (PageFit::default(), PageFit::default(), PageFit::default());
         mixture.fit(&VisitLog::default(), None, 0, &BucketCounts::default(), &mut unseen);
-        mixture.fit(&looked(168, 4, |_| Some(0.97)), None, 0, &BucketCounts::default(), &mut saturated);
-        mixture.fit(&looked(168, 4, |_| Some(0.3)), None, 0, &BucketCounts::default(), &mut dull);
+        mixture.fit(&visit_log(168, 4, |_| Some(0.97)), None, 0, &BucketCounts::default(), &mut saturated);
+        mixture.fit(&visit_log(168, 4, |_| Some(0.3)), None, 0, &BucketCounts::default(), &mut dull);
         assert!(saturated.importance[0] > 0.8 * unseen.importance[0]);
         assert!(dull.importance[0] < 0.3 * unseen.importance[0]);
     }
@@ -474,7 +476,7 @@ mod tests {
     /// contain one of the changes and some both.
     #[test]
     fn a_difference_belongs_to_the_hour_of_large_changes() {
-        let mixture = Mixture::new(24, Observed::Difference);
+        let mixture = Mixture::new(24, ObservedImportance::Difference);
         let mut visits = VisitLog::default();
         for observation in 0..300u16 {
             let hours =
@@ -503,15 +505,15 @@ mod tests {
     /// A page with few observations takes the hours of large changes from its group, and not from a different group.
     #[test]
     fn a_group_shares_its_pattern_of_importance() {
-        let mut mixture = Mixture::new(24, Observed::Difference);
+        let mut mixture = Mixture::new(24, ObservedImportance::Difference);
         let mut fit = PageFit::default();
         let hourly = |hour: usize| Some(if hour % 24 == 8 { 0.6 } else { 0.05 });
-        mixture.fit(&looked(1, 2400, hourly), None, 1, &BucketCounts::default(), &mut fit);
+        mixture.fit(&visit_log(1, 2400, hourly), None, 1, &BucketCounts::default(), &mut fit);
         mixture.add_to_group(1, &fit);
-        mixture.fit(&looked(1, 2400, |_| Some(0.1)), None, 2, &BucketCounts::default(), &mut fit);
+        mixture.fit(&visit_log(1, 2400, |_| Some(0.1)), None, 2, &BucketCounts::default(), &mut fit);
         mixture.add_to_group(2, &fit);
         mixture.settle_groups();
-        let few = looked(12, 3, |_| Some(0.2));
+        let few = visit_log(12, 3, |_| Some(0.2));
         let mut ratio = |group: u32| {
             mixture.fit(&few, None, group, &BucketCounts::default(), &mut fit);
             fit.importance[8] / fit.importance[9]

@@ -1,7 +1,7 @@
 //! All fitted pages -> the shapes, the prior of each pair (shape, rate), and the default importance of a page
 //! (docs/papers.md, Learning from visits).
 
-use super::{GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES, Observed, PageFit};
+use super::{GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES, ObservedImportance, PageFit};
 
 /// Weight of the previous shape against the counts of its pages, in expected changes per bucket.
 const SHAPE_PRIOR: f32 = 20.0;
@@ -96,7 +96,7 @@ impl Mixture {
     /// Relative sizes of changes by bucket, from the group's own pages or, if these have few changes, from all pages.
     /// If a visit shows the last change alone, its hour is nearly known and the page's own counts suffice.
     fn settle_sizes(&mut self) {
-        if self.observed == Observed::LastChange {
+        if self.observed == ObservedImportance::LastChange {
             return;
         }
         let mut of_all = vec![[SIZE_PRIOR; 2]; self.n_buckets];

@@ -10,7 +10,7 @@ const FULL_DIFFERENCE: f32 = 0.98;
 
 /// What the importance of a visit measures.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Observed {
+pub enum ObservedImportance {
     /// The difference from the previous copy, including all changes in between: what a crawler observes (C1).
     #[default]
     Difference,
@@ -107,7 +107,7 @@ pub(super) fn additive_size(difference: f32) -> f32 {
 /// How to interpret the importance of a visit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SizeScale {
-    pub observed: Observed,
+    pub observed: ObservedImportance,
     /// The estimated mean importance of one change of the page, on the scale on which differences add up.
     pub of_page: f32,
 }
@@ -224,7 +224,7 @@ impl BucketCounts {
         let total = integral(pieces, rate);
         let any = one_minus_exp(total).max(1e-9);
         match scale.observed {
-            Observed::Difference => {
+            ObservedImportance::Difference => {
                 // Counts hours with a change, not pieces. Otherwise an interval of one hour that is split into two
                 // pieces would seem to contain two changes. The most visited pages would then seem unimportant.
                 let n_changed = || integral(pieces, changed) / any;
@@ -239,7 +239,7 @@ impl BucketCounts {
                     self.add_part(piece, size_sum * p * size(b), n_changed_hours * p);
                 }
             }
-            Observed::LastChange => {
+            ObservedImportance::LastChange => {
                 // g is the probability that the last change was in this piece and none in a later one.
                 let mut later = 0.0f32;
                 for piece in pieces.iter().rev() {

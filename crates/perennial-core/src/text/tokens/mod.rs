@@ -164,8 +164,8 @@ impl<S: TokenSink> TokenFeeder<S> {
         };
         let Some(mut scan) = tag else {
             let is_heard = self.feed(at, end);
-            let stays_open = if is_new { stays_open(part) } else { true };
-            self.open = if stays_open && !is_heard { PendingMarkup::Other } else { PendingMarkup::Nothing };
+            let is_left_open = if is_new { is_left_open(part) } else { true };
+            self.open = if is_left_open && !is_heard { PendingMarkup::Other } else { PendingMarkup::Nothing };
             return end;
         };
         let mut fed = 0;
@@ -218,7 +218,7 @@ fn begins_tag(part: &str) -> bool {
 
 /// Whether a part without tokens leaves something open in which no tag begins. A lone `<` does not, and neither do the
 /// two complete forms without a token.
-fn stays_open(part: &str) -> bool {
+fn is_left_open(part: &str) -> bool {
     let is_silent = part.starts_with("</>") || part.starts_with("<![CDATA[") && part.contains("]]>");
     !is_silent && ["<!", "<?", "</"].iter().any(|start| part.starts_with(start))
 }
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_looks_like_a_tag_is_unchanged() {
+    fn text_similar_to_a_tag_is_unchanged() {
         for (start, end) in
             [("<!-- <a", "> -->"), ("<script>if (1 <a", ">2)</script>"), ("<![CDATA[ <a", "> ]]>")]
         {

@@ -73,8 +73,8 @@ fn date_around_year(pieces: &[DateToken], year_at: usize) -> Option<Timestamp> {
 }
 
 /// Finds the day in a URL: `/2019/11/18/`, `/2019-11-18-`.
-pub fn find_in_url(address: &str) -> Option<Timestamp> {
-    let path = address.split_once("://").map_or(address, |(_, rest)| rest);
+pub fn find_in_url(url: &str) -> Option<Timestamp> {
+    let path = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = &path[..path.floor_char_boundary(MAX_BYTES * 4)];
     let numbers: Vec<&str> = path.split(['/', '-', '_', '.']).collect();
     let day = |window: &[&str]| -> Option<Timestamp> {
@@ -171,8 +171,8 @@ mod tests {
     }
 
     #[test]
-    fn days_in_addresses() {
-        let of = |address: &str| find_in_url(address).map(|time| time.to_digits14()[..8].to_owned());
+    fn days_in_urls() {
+        let of = |url: &str| find_in_url(url).map(|time| time.to_digits14()[..8].to_owned());
         assert_eq!(of("https://a.example/2019/11/18/title.html").as_deref(), Some("20191118"));
         assert_eq!(of("https://a.example/blog/2019-11-18-title").as_deref(), Some("20191118"));
         assert_eq!(of("https://a.example/2019/99/18/"), None);

@@ -9,7 +9,7 @@ use super::*;
 
 fn options() -> PageOptions {
     PageOptions {
-        place: Place {
+        place: RewritePlace {
             root: "/web/".into(),
             time: "2020".into(),
             base: Url::parse("http://a.example/d/").unwrap(),
@@ -28,7 +28,7 @@ fn check(html: &str, expected: &str) {
 const TO: &str = "/web/2020mp_/http://a.example";
 
 #[test]
-fn every_element_asks_in_its_form() {
+fn every_element_requests_in_its_form() {
     let to = |modifier: &str, path: &str| format!("/web/2020{modifier}/http://a.example{path}");
     for (html, expected) in [
         ("<img src=/x>", format!("<img src=\"{}\">", to("im_", "/x"))),
@@ -143,8 +143,8 @@ fn loose(html: &str) -> Vec<String> {
     let mut found = Vec::new();
     for node in &dom.nodes {
         for name in NAMES {
-            let is_address = name != "data" || node.tag() == "object";
-            if let Some(value) = node.attribute(name).filter(|value| is_address && !is_held(value)) {
+            let is_url = name != "data" || node.tag() == "object";
+            if let Some(value) = node.attribute(name).filter(|value| is_url && !is_held(value)) {
                 found.push(format!("{} {name}={value}", node.tag()));
             }
         }
@@ -158,7 +158,7 @@ proptest! {
     /// No page keeps a URL that points elsewhere. SVG and MathML are excluded: in some nestings the rewriter reads text where browsers
     /// read tags, and only the policy limits that.
     #[test]
-    fn no_address_is_left(pieces in proptest::collection::vec(prop::sample::select(vec![
+    fn no_url_is_left(pieces in proptest::collection::vec(prop::sample::select(vec![
         "<a href=", "<img src=", "<img/src=", "<IMG SRC =", "<a x='>' href=", "<p>", "</p>", "<table>",
         "<tr>", "<select>", "<option>", "<!--", "-->", "<!--><", "http://evil.example/", "//evil.example/", "\"", "'", ">", " ", "/",
         "\n", "=", "&#104;ttp://evil.example", "\thttp://evil.example", "HTTP:\\\\evil.example", "<base href=", "<form action=",

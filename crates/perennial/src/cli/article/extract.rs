@@ -37,7 +37,7 @@ Examples:
   perennial article extract --html blog.html --title 'Second post' --description 'It rained all week'
   perennial article extract --html new.html --neighbour old-1.html old-2.html old-3.html old-4.html old-5.html
   perennial article extract --html monday.html --before sunday.html
-  perennial article extract --list pages.jsonl --json > objects.jsonl
+  perennial article extract --list pages.jsonl --json > articles.jsonl
   perennial article extract https://news.example/article@20261116";
 
 /// Extract the article of a page: title, author, time, text, links, images, comments.
@@ -106,7 +106,7 @@ impl Extract {
             let page = self.load(context, spec)?;
             let url = if matches!(spec, PageSpec::File(_)) { self.url.clone() } else { Some(page.url) };
             let template = template.as_ref().or(page.template.as_ref());
-            let source = Source { html: &page.html, before, template };
+            let source = ExtractionSource { html: &page.html, before, template };
             printer.print(&page.version, &ExtractJob { url, ..self.job(Path::new("")) }, &source)?;
         }
         let progress = context.progress_count(self.html.len() as u64, "extracting");
@@ -115,7 +115,7 @@ impl Extract {
         for file in &self.html {
             match read_page(file) {
                 Ok(html) => {
-                    let source = Source { html: &html, before, template: template.as_ref() };
+                    let source = ExtractionSource { html: &html, before, template: template.as_ref() };
                     printer.print(&file.display().to_string(), &self.job(file), &source)?;
                 }
                 Err(error) if is_only => return Err(error),
@@ -171,7 +171,7 @@ impl Extract {
 }
 
 /// The text of a page, and what else is known of it.
-struct Source<'a> {
+struct ExtractionSource<'a> {
     html: &'a str,
     /// An older version.
     before: Option<&'a str>,
@@ -225,7 +225,8 @@ impl ArticlePrinter<'_> {
         };
         match read() {
             Ok((html, before, template)) => {
-                let source = Source { html: &html, before: before.as_deref(), template: template.as_ref() };
+                let source =
+                    ExtractionSource { html: &html, before: before.as_deref(), template: template.as_ref() };
                 self.print(&job.file.display().to_string(), job, &source).map(Ok)
             }
             Err(error) => Ok(Err(error)),
@@ -239,24 +240,24 @@ impl ArticlePrinter<'_> {
     }
 
     /// Prints the article of one page, or its edits since the previous version.
-    fn print(&mut self, name: &str, job: &ExtractJob, source: &Source<'_>) -> anyhow::Result<()> {
-        let object = self.extract_article(source.html, job, source.template);
+    fn print(&mut self, name: &str, job: &ExtractJob, source: &ExtractionSource<'_>) -> anyhow::Result<()> {
+        let article = self.extract_article(source.html, job, source.template);
         let before = source.before.map(|html| self.extract_article(html, job, source.template));
         if !self.context.json {
             match &before {
-                Some(before) => write_edits(&mut self.out, before, &object)?,
-                None => write_text(&mut self.out, &object)?,
+                Some(before) => write_edits(&mut self.out, before, &article)?,
+                None => write_text(&mut self.out, &article)?,
             }
             return Ok(());
         }
-        let mut line = article_json(&object);
+        let mut line = article_json(&article);
         line["page"] = json!(name);
         if !job.id.is_null() {
             line["id"] = job.id.clone();
         }
         if let Some(before) = &before {
-            line["same_version"] = json!(same_version(before, &object));
-            line["edits"] = edits(before, &object).iter().map(edit_json).collect();
+            line["same_version"] = json!(same_version(before, &article));
+            line["edits"] = edits(before, &article).iter().map(edit_json).collect();
         }
         serde_json::to_writer(&mut self.out, &line)?;
         Ok(writeln!(self.out)?)
@@ -298,21 +299,21 @@ fn read_template(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
 }
 
 /// Writes headline, author, time, lead and text, and the number of links, images and comments.
-pub(in crate::cli) fn write_text(out: &mut dyn Write, object: &Article) -> std::io::Result<()> {
-    if object.text.is_empty() {
-        return writeln!(out, "{}\n\n(the page contains no running text)\n", object.title);
+pub(in crate::cli) fn write_text(out: &mut dyn Write, article: &Article) -> std::io::Result<()> {
+    if article.text.is_empty() {
+        return writeln!(out, "{}\n\n(the page contains no running text)\n", article.title);
     }
-    writeln!(out, "{}", object.title)?;
-    let time = object.time.map(|time| time.to_rfc3339()).unwrap_or_default();
+    writeln!(out, "{}", article.title)?;
+    let time = article.time.map(|time| time.to_rfc3339()).unwrap_or_default();
     let said: Vec<&str> =
-        [object.author.as_str(), time.as_str()].into_iter().filter(|said| !said.is_empty()).collect();
+        [article.author.as_str(), time.as_str()].into_iter().filter(|said| !said.is_empty()).collect();
     if !said.is_empty() {
         writeln!(out, "{}", said.join(", "))?;
     }
-    for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
+    for part in [&article.lead, &article.text].into_iter().filter(|part| !part.is_empty()) {
         writeln!(out, "\n{part}")?;
     }
-    let (n_links, n_images, n_comments) = (object.links.len(), object.images.len(), object.comments.len());
+    let (n_links, n_images, n_comments) = (article.links.len(), article.images.len(), article.comments.len());
     writeln!(out, "\n({n_links} links, {n_images} images, {n_comments} paragraphs of comments)\n")
 }
 
@@ -344,13 +345,13 @@ pub(in crate::cli) fn write_edits(
     }
     if edits.is_empty() {
         writeln!(out, "\nlinks or images:")?;
-        let addresses = |object: &Article| -> BTreeSet<String> {
-            let links = object.links.iter().map(|link| link.address.clone());
-            links.chain(object.images.iter().map(|image| image.address.clone())).collect()
+        let urls = |article: &Article| -> BTreeSet<String> {
+            let links = article.links.iter().map(|link| link.url.clone());
+            links.chain(article.images.iter().map(|image| image.url.clone())).collect()
         };
-        let (old, new) = (addresses(before), addresses(after));
-        old.difference(&new).try_for_each(|address| writeln!(out, "  [-{address}-]"))?;
-        new.difference(&old).try_for_each(|address| writeln!(out, "  {{+{address}+}}"))?;
+        let (old, new) = (urls(before), urls(after));
+        old.difference(&new).try_for_each(|url| writeln!(out, "  [-{url}-]"))?;
+        new.difference(&old).try_for_each(|url| writeln!(out, "  {{+{url}+}}"))?;
     }
     writeln!(out)
 }

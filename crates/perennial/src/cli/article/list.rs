@@ -84,9 +84,9 @@ impl List {
     fn matches(&self, article: &ArchivedArticle) -> bool {
         let has_words = |re: &Regex| {
             article.versions.iter().any(|version| {
-                re.is_match(&version.object.title)
-                    || re.is_match(&version.object.text)
-                    || re.is_match(&version.object.lead)
+                re.is_match(&version.article.title)
+                    || re.is_match(&version.article.text)
+                    || re.is_match(&version.article.lead)
             })
         };
         !article.versions.is_empty()
@@ -112,7 +112,7 @@ fn write_line(article: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) 
         .announced
         .as_ref()
         .map(|item| item.published.unwrap_or(item.first_seen))
-        .or(latest.object.time);
+        .or(latest.article.time);
     let time = time.map(Timestamp::to_rfc3339).unwrap_or_default();
     let n_edits = article.versions.len() - 1;
     let edited = match n_edits {
@@ -120,10 +120,10 @@ fn write_line(article: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) 
         1 => " (edited once)".to_owned(),
         n => format!(" (edited {n} times)"),
     };
-    writeln!(out, "{time} {}{edited}\n  {}", latest.object.title, article.url)?;
+    writeln!(out, "{time} {}{edited}\n  {}", latest.article.title, article.url)?;
     for pair in article.versions.windows(2).filter(|_| with_edits) {
         writeln!(out, "\nseen {}:", pair[1].since.to_rfc3339())?;
-        write_edits(out, &pair[0].object, &pair[1].object)?;
+        write_edits(out, &pair[0].article, &pair[1].article)?;
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ impl Show {
         } else if self.history {
             write_history(&article, &mut *out)?;
         } else if let Some(latest) = article.versions.last() {
-            write_text(&mut *out, &latest.object)?;
+            write_text(&mut *out, &latest.article)?;
         } else {
             anyhow::bail!("no capture of {} can be read as a page: see `perennial log`", self.url);
         }
@@ -66,12 +66,12 @@ pub(super) fn write_json(article: &ArchivedArticle, out: &mut dyn Write) -> anyh
 fn write_history(article: &ArchivedArticle, out: &mut dyn Write) -> std::io::Result<()> {
     if let Some(first) = article.versions.first() {
         writeln!(out, "first seen {}:\n", first.since.to_rfc3339())?;
-        write_text(out, &first.object)?;
+        write_text(out, &first.article)?;
     }
     for pair in article.versions.windows(2) {
-        let (n_taken_out, n_added) = n_edited(&edits(&pair[0].object, &pair[1].object));
+        let (n_taken_out, n_added) = n_edited(&edits(&pair[0].article, &pair[1].article));
         writeln!(out, "seen {}: {n_taken_out} words out, {n_added} in", pair[1].since.to_rfc3339())?;
-        write_edits(out, &pair[0].object, &pair[1].object)?;
+        write_edits(out, &pair[0].article, &pair[1].article)?;
     }
     Ok(())
 }

@@ -73,8 +73,8 @@ impl Terms {
             return Err(not_found(store, site));
         }
         let (since, until) = (self.since, self.until);
-        let question = TermsQuery { since, until, host: self.site.as_deref(), limit: self.limit };
-        let found = new_terms(store, &texts, &question)?;
+        let query = TermsQuery { since, until, host: self.site.as_deref(), limit: self.limit };
+        let found = new_terms(store, &texts, &query)?;
         let report = TermsReport {
             since: since.to_rfc3339(),
             until: until.map(Timestamp::to_rfc3339),

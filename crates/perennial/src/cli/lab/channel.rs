@@ -10,7 +10,7 @@ use url::Url;
 use crate::cli::context::{document_on_stdout, not_found};
 use crate::cli::{Context, Exit};
 use perennial_archive::SharedSnapshot;
-use perennial_archive::settings::site::parse_address;
+use perennial_archive::settings::site::parse_url;
 use perennial_lab::feeds::inferred::{InferredChannel, fill_template, infer_channel};
 
 const AFTER_HELP: &str = "\
@@ -39,7 +39,7 @@ fn parse_place(text: &str) -> Result<(Url, Timestamp), String> {
     let (url, time) =
         text.rsplit_once('@').ok_or("write URL@TIME, such as https://example.org/@2026-11-16")?;
     let time = units::parse_time(time, perennial_archive::now()).map_err(|error| error.to_string())?;
-    Ok((parse_address(url)?, time))
+    Ok((parse_url(url)?, time))
 }
 
 impl Channel {

@@ -104,7 +104,7 @@ impl Segment {
 
 fn render(format: SegmentFormat, seen: &SegmentedPage) -> anyhow::Result<Vec<u8>> {
     let tree = &seen.tree;
-    let drawn = || {
+    let rendered = || {
         seen.layout.as_ref().context("only rendered pages can be drawn; use --format vixml or --format json")
     };
     Ok(match format {
@@ -120,7 +120,7 @@ fn render(format: SegmentFormat, seen: &SegmentedPage) -> anyhow::Result<Vec<u8>
             bytes.push(b'\n');
             bytes
         }
-        SegmentFormat::Svg => draw_svg(tree, drawn()?).into_bytes(),
+        SegmentFormat::Svg => draw_svg(tree, rendered()?).into_bytes(),
     })
 }
 
@@ -133,8 +133,7 @@ fn block_json(block: &Block) -> Value {
     });
     if block.is_leaf() {
         data["text"] = json!(block.read().join(" "));
-        data["links"] =
-            block.links.iter().map(|link| json!({"name": link.name, "address": link.address})).collect();
+        data["links"] = block.links.iter().map(|link| json!({"name": link.name, "url": link.url})).collect();
         data["images"] =
             block.images.iter().map(|image| json!({"name": image.name, "source": image.source})).collect();
         data["texts"] = block.texts.iter().map(|text| json!(text.text)).collect();

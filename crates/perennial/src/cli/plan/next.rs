@@ -191,11 +191,11 @@ fn print_plan(
     writeln!(out, "Next visits, times in UTC, with {}:\n", in_pace_words(pace))?;
     writeln!(out, "{:<16} {:>7} {:>11}  page and reason", "when", "change", "importance")?;
     for entry in entries.iter().filter(|entry| !entry.probe) {
-        let chance = 100.0 * -(-f64::from(entry.expected_changes)).exp_m1();
+        let probability = 100.0 * -(-f64::from(entry.expected_changes)).exp_m1();
         let (change, worth) = match entry.n_visits {
             _ if entry.feed => ("-".to_owned(), "-".to_owned()),
             0 => ("-".to_owned(), "-".to_owned()),
-            _ => (format!("{chance:.0} %"), format!("{:.3}", entry.expected_importance)),
+            _ => (format!("{probability:.0} %"), format!("{:.3}", entry.expected_importance)),
         };
         writeln!(out, "{:<16} {change:>7} {worth:>11}  {}", when(entry, "later"), entry.url)?;
         writeln!(out, "{:38}{}", "", entry.reason)?;

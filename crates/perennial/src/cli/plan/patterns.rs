@@ -69,7 +69,7 @@ enum PatternFormat {
 #[derive(Serialize)]
 struct PageReport {
     url: String,
-    n_looks: usize,
+    n_observations: usize,
     n_not_analysed: usize,
     changes_per_day: f64,
     cycle: &'static str,
@@ -81,7 +81,7 @@ struct PageReport {
     /// Least importance of an indexed version: the mean per hour.
     index_threshold: f64,
     /// The prediction of the scheduler, which decides the visits.
-    believed: Vec<PatternReport>,
+    estimated: Vec<PatternReport>,
     /// Description of the days with most expected changes.
     days: Option<String>,
     /// Expected changes on each day of the week, on holidays and on each day of the month, relative to the mean.
@@ -138,7 +138,7 @@ impl Patterns {
         let written = learn::schedule_config(&archive.settings().crawl, None);
         let config = ScheduleConfig { n_periods: self.periods, ..written };
         let scheduler = learn::scheduler(store, &followed, config, 0, now)?;
-        found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
+        found.sort_by_key(|history| std::cmp::Reverse(history.observations.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {
             let clock = given.clone().or_else(|| followed.local_clock(url)).unwrap_or_else(LocalClock::utc);
@@ -176,18 +176,18 @@ fn report(
     scheduler: &Scheduler,
 ) -> PageReport {
     let PagePatterns { cycle, patterns, changes_per_day, n_observations } =
-        page_patterns(&history.looks, clock, None, n_periods);
+        page_patterns(&history.observations, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
     PageReport {
         url: history.url.clone(),
-        n_looks: n_observations,
+        n_observations,
         n_not_analysed: history.n_unknown,
         changes_per_day,
         cycle: cycle_name(cycle),
         periods: periods_label(cycle, clock),
         ticks: cycle_ticks(cycle),
         index_threshold,
-        believed: belief.as_ref().map(believed_patterns).unwrap_or_default(),
+        estimated: belief.as_ref().map(estimated_patterns).unwrap_or_default(),
         days: belief.as_ref().and_then(|belief| Some(belief.days.as_ref()?.habit()?.to_string())),
         day_factors: belief.as_ref().and_then(|belief| belief.days.as_ref().map(DayFactorsReport::of)),
         patterns: patterns.into_iter().map(pattern_report).collect(),
@@ -198,7 +198,7 @@ fn report(
 }
 
 /// The prediction of the scheduler in the form of the averages.
-fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
+fn estimated_patterns(belief: &Belief) -> Vec<PatternReport> {
     let sureness = confidence(belief);
     let report = |(days, omega): (DayKind, Vec<f64>)| PatternReport {
         days: days_name(PatternDays::Kind(days)),
@@ -275,13 +275,13 @@ fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
 
 fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", page.url)?;
-    if page.n_looks == 0 {
+    if page.n_observations == 0 {
         return writeln!(out, "  observed once: nothing is known about its changes\n");
     }
     writeln!(
         out,
         "  {} observations, {:.2} changes per day, cycle of a {}; index threshold {:.3}",
-        page.n_looks, page.changes_per_day, page.cycle, page.index_threshold
+        page.n_observations, page.changes_per_day, page.cycle, page.index_threshold
     )?;
     if page.n_not_analysed > 0 {
         writeln!(
@@ -312,7 +312,7 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
             page.ticks.iter().map(|(place, label)| (place * width, label.clone())).collect();
         writeln!(out, "  {:<9} {}  ({})", "", text_axis(&ticks), page.periods)?;
     }
-    for pattern in &page.believed {
+    for pattern in &page.estimated {
         let top = pattern.omega.iter().copied().fold(0.0, f64::max);
         let line = sparkline(pattern.omega.iter().map(|omega| Some(*omega)), top);
         writeln!(out, "  {:<9} {line}  up to {top:.2}, as the scheduler expects", pattern.days)?;

@@ -82,7 +82,7 @@ impl Font {
             entries.get("FirstChar").and_then(|value| file.resolve(value).number()).unwrap_or_default();
         let widths = file.array(entries.get("Widths")).unwrap_or_default();
         // A Type 3 font has its own scale.
-        let matrix = file.array(entries.get("FontMatrix")).filter(|_| has_drawn_glyphs(entries));
+        let matrix = file.array(entries.get("FontMatrix")).filter(|_| has_glyph_procedures(entries));
         let scale =
             matrix.and_then(|matrix| matrix.first()?.number()).map_or(1.0, |scale| scale.abs() * 1000.0);
         for (code, width) in (first as u32..256).zip(widths) {
@@ -165,7 +165,7 @@ fn simple_encoding(file: &PdfFile, entries: &Dictionary) -> Vec<Option<char>> {
             PdfValue::Name(name) => {
                 if let Some(place) = codes.get_mut(code) {
                     *place = glyph_character(name)
-                        .or_else(|| numbered_character(name).filter(|_| has_drawn_glyphs(entries)));
+                        .or_else(|| numbered_character(name).filter(|_| has_glyph_procedures(entries)));
                 }
                 code = code.saturating_add(1);
             }
@@ -205,7 +205,7 @@ fn standard() -> Vec<Option<char>> {
 }
 
 /// Whether the glyphs of a font are drawings (Type 3).
-fn has_drawn_glyphs(entries: &Dictionary) -> bool {
+fn has_glyph_procedures(entries: &Dictionary) -> bool {
     entries.get("Subtype").and_then(PdfValue::name) == Some("Type3")
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use perennial_lab::rules::table::{CurveRow, LoopRow, NamedPlan, PlanRow};
 use perennial_lab::rules::{Protocol, SkipAim, n_broken};
 
-use super::read::Source;
+use super::read::HistorySource;
 use super::{ThresholdOptions, share};
 use crate::cli::{Context, Exit};
 
@@ -37,7 +37,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Eval {
     #[command(flatten)]
-    source: Source,
+    source: HistorySource,
 
     /// Versions to learn from
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(2..))]

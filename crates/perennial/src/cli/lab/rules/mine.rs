@@ -6,7 +6,7 @@ use clap::Args;
 use perennial_lab::rules::mining::{MiningConfig, SiteReport, site_charts};
 
 use super::ThresholdOptions;
-use super::read::Source;
+use super::read::HistorySource;
 use crate::cli::context::document_on_stdout;
 use crate::cli::{Context, Exit};
 use perennial_engine::html::chart::{bars_to_svg, sparkline};
@@ -31,7 +31,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Mine {
     #[command(flatten)]
-    source: Source,
+    source: HistorySource,
 
     #[command(flatten)]
     thresholds: ThresholdOptions,

@@ -15,7 +15,7 @@ use perennial_lab::rules::{read_history, without_paths};
 
 /// Whose history.
 #[derive(Args)]
-pub(super) struct Source {
+pub(super) struct HistorySource {
     /// A site of the archive, by its host
     #[arg(value_name = "SITE", conflicts_with = "history", required_unless_present = "history")]
     site: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Source {
     every: Option<Span>,
 }
 
-impl Source {
+impl HistorySource {
     /// Reads all of them, with progress.
     pub(super) fn read(&self, context: &Context) -> anyhow::Result<Vec<SiteHistory>> {
         let mut histories = Vec::new();
@@ -65,11 +65,11 @@ pub(super) fn read_files(context: &Context, files: &[PathBuf]) -> anyhow::Result
     let bar = context.progress_count(files.len() as u64, "reading histories");
     for file in files {
         let history = read_history(file).with_context(|| format!("reading {}", file.display()))?;
-        if history.n_aside > 0 {
+        if history.n_skipped > 0 {
             context.note(format_args!(
                 "{}: {} impossible changes were skipped, such as the removal of an unknown page",
                 file.display(),
-                history.n_aside
+                history.n_skipped
             ));
         }
         histories.push(history);

@@ -1,6 +1,6 @@
 //! A page of 65 KB with an article, navigation and comments -> the time to parse it, and then to extract its article.
 //!
-//! cargo bench -p perennial-core --bench object
+//! cargo bench -p perennial-core --bench article
 
 use divan::{Bencher, black_box};
 use perennial_core::article::{ArticleContext, Template, extract};

@@ -8,9 +8,9 @@ use perennial_core::memento::replay_url::{QueryParameters, earliest_time, escape
 use perennial_core::memento::date;
 
 fuzz_target!(|text: &str| {
-    if let Some(address) = ReplayUrl::parse(text) {
-        let again = ReplayUrl::parse(&address.to_string()).expect("what was written is read");
-        assert_eq!(again.url, address.url);
+    if let Some(replay_url) = ReplayUrl::parse(text) {
+        let again = ReplayUrl::parse(&replay_url.to_string()).expect("what was written is read");
+        assert_eq!(again.url, replay_url.url);
     }
     assert_eq!(unescape(&escape(text), true), text);
     assert!(earliest_time(text) <= latest_time(text));

@@ -17,10 +17,10 @@ fuzz_target!(|data: &[u8]| {
     let plain = extract(&dom, &ArticleContext::default());
     for template in [None, Some(&template)] {
         let url = Some("http://page.example/a");
-        let object = extract(&dom, &ArticleContext { title: Some(title), description: Some(title), url, template });
-        assert!(object.text.len() <= 2 * html.len() + 2, "a text is no longer than its page");
-        assert!(same_version(&object, &object) && edits(&object, &object).is_empty());
-        let _ = edits(&plain, &object);
+        let article = extract(&dom, &ArticleContext { title: Some(title), description: Some(title), url, template });
+        assert!(article.text.len() <= 2 * html.len() + 2, "a text is no longer than its page");
+        assert!(same_version(&article, &article) && edits(&article, &article).is_empty());
+        let _ = edits(&plain, &article);
     }
     for variant in ExtractionVariant::ALL {
         let _ = extract_text(&dom, Some(title), None, variant);

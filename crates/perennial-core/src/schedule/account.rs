@@ -128,10 +128,6 @@ impl Scheduler {
         Timestamp::from_millis(period_of(budget, self.now).saturating_add(1).saturating_mul(length))
     }
 
-    fn period_start(&self) -> Timestamp {
-        self.period_end() - self.config.budget.map_or(Span::ZERO, |budget| budget.period)
-    }
-
     /// How far visits lag behind an even distribution over a period of a day or longer.
     pub(super) fn behind(&self) -> Option<f64> {
         let budget = self.config.limit().filter(|budget| budget.period >= DAY)?;

@@ -9,7 +9,7 @@ use super::ladder::next_gain;
 use super::outlook::{HOUR_SECS, HourPlace};
 use super::pages::{ABSENT, ANNOUNCED, FRESH, INCOHERENT, PENDING, PROMISED, SKIPPED, VACANT};
 use super::{ANNOUNCED_CHANGES, Scheduler, Strategy};
-use crate::pattern::mixture::{HIGHEST_RATE, exp_neg, one_minus_exp};
+use crate::pattern::mixture::{exp_neg, one_minus_exp};
 
 /// A page is looked at again after this time, because further hours are not known.
 const HORIZON_SECS: u32 = 86_400;

@@ -147,6 +147,7 @@ fn a_tree_of_an_earlier_engine_is_made_again_before_it_is_compared() {
         is_indexed: true,
         tree: Some(NewTree::following(PackedTree::of(&tree).unwrap(), None).unwrap()),
         remade_before: None,
+        summary: None,
         title: None,
         title_before: None,
         items: Vec::new(),

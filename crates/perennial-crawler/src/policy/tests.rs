@@ -13,6 +13,7 @@ fn start() -> Timestamp {
 
 fn config() -> PolicyConfig {
     PolicyConfig {
+        only_requested: false,
         max_workers: 4,
         connections: 1,
         max_tries: 3,

@@ -133,6 +133,12 @@ impl PageSums {
                 file.write_all_at(&sum.to_le_bytes(), HEADER_BYTES as u64 + at * 4)?;
             }
         }
+        // A checksum beyond the end of a database that shrank would contradict the page that is there when it grows again.
+        let n_pages = length(&self.database)? / u64::from(known.page_bytes.max(1));
+        let sums_bytes = HEADER_BYTES as u64 + n_pages * 4;
+        if file.metadata()?.len() > sums_bytes {
+            file.set_len(sums_bytes)?;
+        }
         let counter = DatabaseHeader::read(&self.database)?.counter;
         file.write_all_at(&counter.to_le_bytes(), COUNTER_OFFSET)?;
         Ok(file.sync_all()?)

@@ -333,7 +333,8 @@ mod tests {
         after[1_500] = "ferry".into();
         assert_eq!(
             lines("update", side(&before.join(" "), ""), side(&after.join(" "), "")),
-            ["… w1496 w1497 w1498 w1499 [w1500 => ferry] w1501 w1502 w1503 w1504 …"]
+            ["\"… w1496 w1497 w1498 w1499 w1500 w1501 w1502 w1503 w1504 …\" => \
+                 \"… w1496 w1497 w1498 w1499 ferry w1501 w1502 w1503 w1504 …\""]
         );
         let moved = lines("update", side("Form", "http://a.org/1"), side("Form", "http://a.org/2"));
         assert_eq!(moved, ["\"Form (http://a.org/1)\" => \"Form (http://a.org/2)\""]);

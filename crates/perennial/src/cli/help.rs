@@ -34,7 +34,6 @@ Look:
 Keep:
   import, export  Read and write WARC, WACZ, CDXJ, CSV, Parquet and other files
   verify          Check every record of the archive, or rebuild its index
-  erase           Erase the captures of a page or a site, for legal requests
   doctor          Check this machine: browser, sandbox, fonts, disk space, clock
 
 Groups:
@@ -56,6 +55,7 @@ const HELP_ALL: &str = "
 Rare:
   init            Create an empty archive
   analyse         Analyse every capture that has not been analysed
+  erase           Erase the captures of a page or a site, for legal requests
   filters         Update the filter lists that recognise advertisements
   sql             Query the archive with SQL
   demo            Archive a changing web that this machine serves, and report what was caught
@@ -71,6 +71,7 @@ Exit codes:
    3  disk full
    4  defects found (verify, import, export), faults (doctor), mistakes (config check)
    5  nothing to read in a page (diff, lab segment)
+   6  no page, or it could not be fetched (visit)
   11  interrupted
   14  size limit reached
   15  time limit reached";

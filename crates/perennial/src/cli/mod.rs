@@ -115,7 +115,6 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Verify(verify::Verify),
-    Erase(erase::Erase),
     Doctor(doctor::Doctor),
     Notify(notify::Notify),
     Part(part::Part),
@@ -128,6 +127,8 @@ enum Command {
     Init(init::Init),
     #[command(hide = true)]
     Analyse(analyse::Analyse),
+    #[command(hide = true)]
+    Erase(erase::Erase),
     #[command(hide = true)]
     Filters(filters::Filters),
     #[command(hide = true)]

@@ -137,8 +137,15 @@ fn garden(request: &WebRequest) -> Reply {
 /// The changes in `changes` that are not noise, as URL and time.
 fn listed(archive: &Archive) -> Vec<(String, String)> {
     let changes = archive.json(&["changes"]);
-    let changes = changes.as_array().unwrap().iter().filter(|change| change["noise"] == false);
-    changes.map(key).collect()
+    // A change of clocks and counters alone is listed as long as they are new, but nobody is notified of it.
+    let is_news = |operation: &Value| {
+        operation["noise"].as_f64().is_none_or(|noise| noise < 0.5) && operation["advertisement"] == false
+    };
+    let is_sent = |change: &&Value| {
+        let operations = change["operations"].as_array().unwrap();
+        change["noise"] == false && (operations.is_empty() || operations.iter().any(is_news))
+    };
+    changes.as_array().unwrap().iter().filter(is_sent).map(key).collect()
 }
 
 fn key(value: &Value) -> (String, String) {

@@ -80,7 +80,7 @@ fn the_plan_lists_the_next_visits_with_times() {
     // The crawl's own budget applies unless a different one is given.
     archive.append_settings("[crawl]\nbudget = \"12/1d\"\n");
     let text = archive.ok(&["plan", "next", "--at", "2026-01-06T00:10:00Z"]);
-    assert!(text.contains("0.5 fetches per hour (perennial.toml)"), "{text}");
+    assert!(text.contains("0.5 visits per hour (perennial.toml)"), "{text}");
 }
 
 #[test]

@@ -205,17 +205,20 @@ impl ChangeCondition {
         self.operations.is_set() || !self.wants(kind, false)
     }
 
-    /// Whether it may hold for a change with unknown texts. Noise is reported only if the condition includes it or
-    /// names certain words.
+    /// Whether it holds for changes that are only noise: it includes them or names certain words.
+    pub fn wants_noise(&self) -> bool {
+        self.with_noise || self.appears.is_some() || self.vanishes.is_some()
+    }
+
+    /// Whether it may hold for a change with unknown texts.
     pub fn may_hold(&self, change: &ReportedChange<'_>) -> bool {
         let is_there = match &self.place {
             PageFilter::Anywhere => true,
             PageFilter::Site(site) => site == change.site,
             PageFilter::Page(url) => url == change.url,
         };
-        let names_words = self.appears.is_some() || self.vanishes.is_some();
         is_there
-            && (!change.is_noise || names_words || self.with_noise)
+            && (!change.is_noise || self.wants_noise())
             && change.importance >= self.min_importance
             // Only the texts show whether a headline of a listing page was rewritten.
             && (self.wants(change.kind, false) || self.wants(change.kind, true))

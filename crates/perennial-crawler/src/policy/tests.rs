@@ -395,7 +395,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
 }
 
 #[test]
-fn a_page_with_an_interval_is_asked_again_in_time_on_a_failing_host() {
+fn a_page_with_an_interval_is_visited_again_in_time_on_a_failing_host() {
     let mut policy = scheduled(config(), ScheduleConfig::default(), BudgetTable::default());
     let every = Some(Every { interval: Span::from_secs(300), hours: None });
     policy.scheduler_mut().unwrap().add_page(PageId(1), PageInfo { every, ..PageInfo::for_site(SITE) });

@@ -173,7 +173,22 @@ impl<'s> NoticeWriter<'s> {
         candidate: &mut CandidateChange<'_>,
         condition: &ChangeCondition,
     ) -> anyhow::Result<bool> {
-        self.matcher.holds(candidate, condition)
+        Ok(self.matcher.holds(candidate, condition)?
+            && (condition.wants_noise() || self.has_operation_to_report(candidate, condition)?))
+    }
+
+    /// Whether somebody needs to be told at once. Until a page's history shows that its clocks and counters are noise,
+    /// their changes are listed among the changes but send nothing.
+    fn has_operation_to_report(
+        &mut self,
+        candidate: &mut CandidateChange<'_>,
+        condition: &ChangeCondition,
+    ) -> anyhow::Result<bool> {
+        if condition.selector.is_some() || condition.operations.is_set() {
+            return Ok(true);
+        }
+        let entries = self.matcher.entries(candidate)?;
+        Ok(entries.is_empty() || entries.iter().any(OperationReport::is_worth_reporting))
     }
 
     pub fn notice(

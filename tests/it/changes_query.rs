@@ -131,11 +131,17 @@ fn the_page_keeps_the_query_and_names_the_mistake() {
     assert!(home.contains("href=\"/changes\""), "{home}");
 }
 
-/// A page whose twelve paragraphs are rewritten at each visit, and one with a counter.
+/// A page whose twelve paragraphs have new words at each visit, and one with a counter.
 fn restless() -> (Web, crate::crawled::Archive) {
     let web = Web::serve(|request| {
         let n = request.n_before;
-        let word = |i: usize| ["amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger"][i % 7];
+        let ending = [
+            "ish", "en", "ine", "ful", "less", "like", "most", "ness", "wood", "leaf", "seed", "root", "bud",
+        ];
+        let word = |i: usize| {
+            let plant = ["amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger"][i % 7];
+            format!("{plant}{}", ending[n % ending.len()])
+        };
         match request.path.as_str() {
             "/" => {
                 let texts: String = (0..12)

@@ -73,7 +73,7 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
     assert_eq!(face.get("/api/terms?since=x").0, 400);
 }
 
-/// From the eighth visit on an article has new text, and its comments have a new word.
+/// From the eighth visit on an article has new text, and its comments have new words.
 fn article_with_comments(request: &WebRequest) -> Reply {
     if request.path != "/" {
         return status(404);
@@ -81,15 +81,19 @@ fn article_with_comments(request: &WebRequest) -> Reply {
     let usual: String = (0..8)
         .map(|line| format!("<p>Street {line} of the town was swept on Monday by the council.</p>"))
         .collect();
+    // A term occurs in at least two passages.
     let (news, said) = match request.n_before >= 8 {
-        true => {
-            ("<p>The tram depot caught fire, says the brigade.</p>", "What a scandalous balderdash that is!")
-        }
-        false => ("", "A good report of what happened here."),
+        true => (
+            "<p>The tram depot caught fire, says the brigade.</p><p>Nobody was in the tram depot.</p>",
+            ["What a scandalous balderdash that is!", "More scandalous balderdash I never read."],
+        ),
+        false => ("", ["A good report of what happened here.", "I like it as well."]),
     };
+    let comments: String =
+        said.iter().map(|said| format!("<li class=comment><article><p>{said}</p></article></li>")).collect();
     html(&format!(
         "<title>Town</title><main><h1>Town</h1>{usual}{news}</main>
-         <section id=comments><h2>2 comments</h2><ol><li class=comment><article><p>{said}</p></article></li></ol></section>"
+         <section id=comments><h2>2 comments</h2><ol>{comments}</ol></section>"
     ))
 }
 

@@ -97,9 +97,9 @@ pub struct Analysis {
     /// How much of each operation is noise; `None` if none is.
     pub noise_of_operations: Option<Vec<u8>>,
     pub is_indexed: bool,
-    /// The tree, if it differs from the one before.
+    /// The tree, if it differs from the one before or is the first one of another engine.
     pub tree: Option<NewTree>,
-    /// The tree before, with its time, if it was made again because it was of an earlier engine.
+    /// The tree before, with the time of that observation, if it was made again because it was of an earlier engine.
     pub remade_before: Option<(Timestamp, NewTree)>,
     /// The title at this observation, or the last one that showed a title.
     pub title: Option<String>,

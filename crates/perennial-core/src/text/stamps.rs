@@ -26,6 +26,8 @@ pub enum PassingKind {
 const MAX_WORDS: usize = 16;
 /// Maximum number of words of names after "by".
 const MAX_NAMES: usize = 4;
+/// Maximum number of words of a label before a time to the second, as programs write it.
+const MAX_LABEL: usize = 2;
 
 /// The kind of a text that consists of nothing but stamps and counters.
 pub fn passing(text: &str) -> Option<PassingKind> {
@@ -136,6 +138,7 @@ struct Clause {
     n_weekdays: usize,
     /// Numbers that are days or years; those of ISO dates count as three.
     n_date_parts: usize,
+    has_seconds: bool,
     has_unit: bool,
     has_time_word: bool,
     has_age_label: bool,
@@ -151,6 +154,15 @@ struct Clause {
 
 impl Clause {
     fn new(words: &[&str]) -> Clause {
+        let (label, time) = words.split_at(n_label_words(words));
+        let clause = Clause::of_words(time);
+        match !label.is_empty() && clause.has_seconds && clause.is_bare_time() {
+            true => Clause { has_stamp_label: true, ..clause },
+            false => Clause::of_words(words),
+        }
+    }
+
+    fn of_words(words: &[&str]) -> Clause {
         let mut clause = Clause::default();
         for (at, word) in words.iter().enumerate() {
             let previous = at.checked_sub(1).map(|at| bare(words[at])).unwrap_or_default();
@@ -189,6 +201,7 @@ impl Clause {
     fn add_number(&mut self, word: &str) {
         self.n_numbers += 1;
         self.n_years += usize::from(word.split(['-', '–']).all(is_year));
+        self.has_seconds |= word.matches(':').count() >= 2;
         let n_letters = word.chars().filter(|c| c.is_alphabetic()).count();
         match () {
             _ if is_instant(word) => {
@@ -251,6 +264,14 @@ impl Clause {
             && !self.has_unit
             && !self.has_span
     }
+}
+
+/// The number of words of a short label with a colon, such as the name of a field. 0 if it says that the time matters,
+/// such as "Deadline:".
+fn n_label_words(words: &[&str]) -> usize {
+    let n_words = words.iter().take(MAX_LABEL).position(|word| word.ends_with(':')).map_or(0, |at| at + 1);
+    let is_label = |word: &&str| !has_digit(word) && !is_news_word(&bare(word));
+    if words[..n_words].iter().all(is_label) { n_words } else { 0 }
 }
 
 /// What a word says, as bits: a word may belong to several languages.
@@ -474,6 +495,9 @@ mod tests {
             ("Stand: 12. Nov. 2026", Stamp),
             ("14:05 | 12 November 2026", Stamp),
             ("made: 2026-01-01T05:00:00Z", Stamp),
+            ("lastBuildDate: Thu, 01 Jan 2026 10:01:00 GMT", Stamp),
+            ("Server time: 2026-01-01 10:01:00", Stamp),
+            ("pubDate: 10:01:00", Clock),
             ("© 2026 The Harbour Post", Stamp),
             ("© 2010–2026 Capitainerie de la ville", Stamp),
             ("12 comments", Counter),
@@ -502,6 +526,9 @@ mod tests {
             "Mon - Fri 9:00 - 17:00",
             "12 November 2026 - 5 January 2027",
             "Deadline | 12 November 2026",
+            "Deadline: Thu, 12 Nov 2026 10:00:00 GMT",
+            "Concert: Thursday, 12 November 2026, 19:00",
+            "Next ferry to sea: 10:01:00",
             "Valid until 31 March 2026",
             "Time 19:00 in the hall",
             "two comments on 3 ideas of mine that matter",

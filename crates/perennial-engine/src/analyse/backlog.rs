@@ -332,10 +332,18 @@ impl PageAnalyst {
                 let remade = state.map(|state| self.remade(store, page, state, &tree)).transpose()?.flatten();
                 let state = remade.as_ref().or(state);
                 let comparison = self.compare(state, *tree)?;
-                let (mut analysis, next) =
+                let (mut analysis, mut next) =
                     analyse_version(page, time, identity.clone(), state, comparison, Some(title))?;
-                if let Some((time, tree)) = remade.and_then(|state| state.tree) {
-                    analysis.remade_before = Some((time, NewTree::following(tree, None)?));
+                // Earlier changes are read with the tree of the earlier engine, so it remains where it can.
+                match (remade.and_then(|state| state.tree), &mut next.tree) {
+                    (Some((time_before, tree)), _) if analysis.tree.is_some() => {
+                        analysis.remade_before = Some((time_before, NewTree::following(tree, None)?));
+                    }
+                    (Some(_), Some((tree_time, tree))) => {
+                        *tree_time = time;
+                        analysis.tree = Some(NewTree::following(tree.clone(), None)?);
+                    }
+                    _ => {}
                 }
                 Ok(Some((analysis, next)))
             }
@@ -343,7 +351,8 @@ impl PageAnalyst {
     }
 
     /// The state with its tree made again from the archive, if an earlier engine made it. Trees of two engines are not
-    /// compared, because they differ where the page does not. `None` if the tree is comparable or cannot be made again.
+    /// compared, because they differ where the page does not. Its time is that of the last observation. `None` if the
+    /// tree is comparable or cannot be made again.
     fn remade(
         &self,
         store: &Store,
@@ -354,10 +363,9 @@ impl PageAnalyst {
         let (Some(before), Some(shown)) = (state.read_tree()?, &state.shown) else { return Ok(None) };
         let is_same_format =
             DocumentFormat::from_engine(&before.engine) == DocumentFormat::from_engine(&tree.engine);
-        let Some((time, _)) = state.tree.as_ref().filter(|_| before.engine != tree.engine && is_same_format)
-        else {
+        if before.engine == tree.engine || !is_same_format {
             return Ok(None);
-        };
+        }
         let captures = store.observed_captures(page, Some(shown.time - Span::from_millis(1)), shown.time)?;
         let is_shown =
             |capture: &Capture| capture.time == shown.time && capture.kind != CaptureKind::Metadata;
@@ -368,7 +376,7 @@ impl PageAnalyst {
             return Ok(None);
         }
         let packed = PackedTree::of(&again)?;
-        Ok(Some(PageState { tree: Some((*time, packed)), unpacked: Some(*again), ..state.clone() }))
+        Ok(Some(PageState { tree: Some((state.time, packed)), unpacked: Some(*again), ..state.clone() }))
     }
 
     /// Reads a capture and lays it out.

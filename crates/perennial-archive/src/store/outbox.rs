@@ -136,6 +136,8 @@ pub struct PageNotices {
     /// The last processed observation, and its number.
     pub until: Timestamp,
     pub capture: i64,
+    /// The times of all of them, in order.
+    pub observed: Vec<Timestamp>,
     /// Its notices, in order of time.
     pub notices: Vec<NewNotice>,
 }
@@ -489,6 +491,7 @@ mod tests {
             url: url.into(),
             until: at(*times.last().unwrap()),
             capture: *times.last().unwrap(),
+            observed: times.iter().copied().map(at).collect(),
             notices: times.iter().map(notice).collect(),
         }
     }

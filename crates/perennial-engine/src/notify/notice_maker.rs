@@ -75,10 +75,12 @@ impl NoticeMaker {
     /// Records that the watches of these pages see them, or that they see nothing in them.
     fn note_seen(&mut self, taken: &[PageNotices]) -> anyhow::Result<u64> {
         let mut n_notices = 0;
-        for PageNotices { url, until, .. } in taken {
+        for PageNotices { url, observed, .. } in taken {
             let Some(page) = self.store.page(url)? else { continue };
-            n_notices +=
-                self.watched.note_seen(&mut self.outbox, &self.archive, &self.store, page.id, url, *until)?;
+            for &at in observed {
+                n_notices +=
+                    self.watched.note_seen(&mut self.outbox, &self.archive, &self.store, page.id, url, at)?;
+            }
         }
         Ok(n_notices)
     }
@@ -117,6 +119,7 @@ impl NoticeMaker {
         else {
             return Ok(None);
         };
+        let observed = new.iter().map(|analysis| analysis.change.time).collect();
         let mut notices = Vec::new();
         for analysis in new.iter().filter(|analysis| analysis.is_change) {
             let row = &analysis.change;
@@ -131,6 +134,6 @@ impl NoticeMaker {
                 }
             }
         }
-        Ok(Some(PageNotices { url, until, capture, notices }))
+        Ok(Some(PageNotices { url, until, capture, observed, notices }))
     }
 }

@@ -119,7 +119,10 @@ fn a_signed_export_is_verified_with_its_own_key() {
             text
         };
         let digest: Value = serde_json::from_str(&read("datapackage-digest.json")).unwrap();
-        assert_eq!(read("manifest.jsonl"), fs::read_to_string(archive.root.join("manifest.jsonl")).unwrap());
+        assert_eq!(
+            read("perennial/manifest.jsonl"),
+            fs::read_to_string(archive.root.join("manifest.jsonl")).unwrap()
+        );
         let signed = &digest["signedData"];
         assert_eq!(signed["hash"], digest["hash"]);
         let bytes = |name: &str| BASE64.decode(signed[name].as_str().unwrap().as_bytes()).unwrap();

@@ -77,7 +77,8 @@ fn a_forged_date_of_the_watched_page_hides_none_of_its_captures() {
     assert_eq!(n_waiting(&archive), 3);
     assert_eq!(archive.json(&["changes"]).as_array().unwrap().len(), 3);
     let last = archive.json(&["status"])["last_capture"].as_str().unwrap().to_owned();
-    assert!(last < now().to_rfc3339(), "{last}");
+    // The last visit may be in the present second.
+    assert!(last <= now().to_rfc3339(), "{last}");
     archive.verify();
 }
 

@@ -334,7 +334,7 @@ fn verify_finds_a_line_that_names_no_record() {
     fs::write(&run, broken).unwrap();
     let verified = perennial(archive.path(), ["verify"]);
     assert!(
-        verified.code != 0 && verified.stdout.contains("names a record that is no capture"),
+        verified.code != 0 && verified.stdout.contains("names a record that is not a capture"),
         "{}",
         verified.stdout
     );

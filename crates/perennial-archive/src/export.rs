@@ -312,9 +312,9 @@ impl<W: Write + Seek> WaczWriter<W> {
     }
 
     fn finish(mut self, archive: &Archive, key: Option<&SigningKey>, now: Timestamp) -> anyhow::Result<()> {
-        // Whoever has the signed export can check the archive with it later.
+        // Whoever has the signed export can check the archive with it later. Validators only know files in folders.
         if let Ok(mut manifest) = File::open(archive.manifest_path()) {
-            self.add("manifest.jsonl", |out| Ok(io::copy(&mut manifest, out).map(drop)?))?;
+            self.add("perennial/manifest.jsonl", |out| Ok(io::copy(&mut manifest, out).map(drop)?))?;
         }
         let mut package = json!({
             // The specification requires "wacz", but its own validator accepts only this value.

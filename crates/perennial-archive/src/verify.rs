@@ -291,16 +291,13 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
     Store::refuse_later_schema(&archive.state_path())?;
     let mut repairs = Vec::new();
     cut_torn_ends(archive, &mut repairs)?;
-    let recovered = archive.store().and_then(|_| recover::recover(archive));
-    match recovered {
-        Ok((mut store, found)) => {
-            index::write_tail_run(&mut store, &archive.index_dir())?;
-            repairs.extend(found);
-        }
-        // The state is unreadable, or a file is missing. The remaining files are all there is.
-        Err(error) => {
-            replace_state(archive, format!("{error:#}"), &mut repairs, progress)?;
-        }
+    let recovered = archive.store().and_then(|_| recover::recover(archive)).and_then(|(mut store, found)| {
+        repairs.extend(found);
+        index::write_tail_run(&mut store, &archive.index_dir())
+    });
+    // The state is unreadable, or a file is missing. The remaining files are all there is.
+    if let Err(error) = recovered {
+        replace_state(archive, format!("{error:#}"), &mut repairs, progress)?;
     }
     let mut report = verify(&archive.snapshot()?, progress)?;
     if report.has(|defect| defect.kind == DefectKind::Page && defect.file == SEARCH) {

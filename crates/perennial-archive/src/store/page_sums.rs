@@ -176,7 +176,7 @@ pub fn check_pages(database: &Path) -> anyhow::Result<PageCheck> {
     let mut file = BufReader::with_capacity(1 << 20, File::open(database)?);
     let mut buffer = vec![0; page_bytes as usize];
     let mut wrong = Vec::new();
-    for page in 1.. {
+    'pages: for page in 1.. {
         if file.read_exact(&mut buffer).is_err() {
             break;
         }
@@ -188,7 +188,11 @@ pub fn check_pages(database: &Path) -> anyhow::Result<PageCheck> {
                 break;
             }
             n_reads += 1;
-            file.get_ref().read_exact_at(&mut buffer, offset)?;
+            match file.get_ref().read_exact_at(&mut buffer, offset) {
+                // The database shrank meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break 'pages,
+                read => read?,
+            }
             known = KnownSums::read(database)?;
         }
     }

@@ -26,8 +26,13 @@ pub(super) fn listen(context: &Context, stop: &StopHandle, with_parent: bool) ->
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return listening;
     };
+    // Installed before the crawl begins: a signal that the system handles would end the process in mid-work.
+    let installed = {
+        let _inside = runtime.enter();
+        Signals::new()
+    };
+    let Ok(mut signals) = installed else { return listening };
     let wait_for_signals = async move {
-        let Ok(mut signals) = Signals::new() else { return };
         tokio::select! {
             () = signals.next() => {}
             () = parent_ended(), if with_parent => {}

@@ -219,7 +219,7 @@ fn replacements(file: &str, identifier: &str) -> Vec<&'static str> {
     };
     let mut found = Vec::new();
     for old in IN_IDENTIFIERS.iter().filter(|old| contains(old.word)) {
-        if !old.except.iter().any(|exception| is_exempt(exception)) {
+        if !old.except.iter().any(&is_exempt) {
             found.push(old.new);
         }
     }

@@ -207,12 +207,14 @@ fn is_to_erase(header: &RecordHeader, uri: &str, part: &ErasedPart) -> bool {
     header.record_type() != RecordType::Warcinfo && header.get(ERASED).is_none() && part.contains(uri)
 }
 
-/// Calls `each` with the header of every record, and its offset and length.
+/// Receives the header of a record, and its offset and length.
+type EachRecord<'a> = dyn FnMut(&RecordHeader, (u64, u64)) -> anyhow::Result<()> + 'a;
+
 fn each_record(
     archive: &Archive,
     name: &str,
     progress: &(dyn Fn(u64) + Sync),
-    each: &mut dyn FnMut(&RecordHeader, (u64, u64)) -> anyhow::Result<()>,
+    each: &mut EachRecord<'_>,
 ) -> anyhow::Result<()> {
     let mut reader = WarcReader::seekable(files::open(&archive.warc_dir(), name)?)?;
     let mut behind = 0;

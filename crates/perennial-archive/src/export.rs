@@ -41,6 +41,15 @@ pub enum RecordFormat {
     Cdxj,
 }
 
+/// What the exported file contains besides captures.
+pub struct ExportOptions<'a> {
+    pub format: RecordFormat,
+    /// The blocks of each analysed page.
+    pub with_trees: bool,
+    /// Signs a WACZ file.
+    pub key: Option<&'a SigningKey>,
+}
+
 /// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ExportReport {
@@ -56,19 +65,17 @@ pub struct ExportReport {
     pub bytes: u64,
 }
 
-/// Exports the captures that match the filter to `out`, a new file. On request it includes the blocks of each analysed
-/// page. `progress` receives the number of captures written.
+/// Exports the captures that match the filter to `out`, a new file. `progress` receives the number of captures written.
 pub fn export(
     snapshot: &Snapshot,
-    format: RecordFormat,
+    options: &ExportOptions<'_>,
     filter: &CaptureFilter,
-    with_trees: bool,
-    key: Option<&SigningKey>,
     now: Timestamp,
     out: &mut File,
     progress: &dyn Fn(u64),
 ) -> anyhow::Result<ExportReport> {
     let store = snapshot.store();
+    let &ExportOptions { format, with_trees, key } = options;
     let mut substitutes = Substitutes::new(store);
     let chosen = store.select_captures(filter, |capture| match format {
         // The lines name records of the archive, all of which exist.

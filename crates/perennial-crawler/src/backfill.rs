@@ -86,7 +86,7 @@ fn visit_row<'a>(capture: &'a Capture, target: &VisitTarget, validators: &'a Val
         },
         payload: content.map(|content| (content, validators)),
         identity: (answer != ResponseKind::Failed).then_some(&capture.identity),
-        trust: target.trust.clone(),
+        trust: target.trust,
     }
 }
 

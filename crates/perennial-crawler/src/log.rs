@@ -154,8 +154,8 @@ impl LogTail {
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let lines: Vec<u8> = self.rest.drain(..end).collect();
         let lines = lines.split(|byte| *byte == b'\n');
-        let lines = lines.filter_map(|line| serde_json::from_slice::<LogLine>(line).ok());
-        Ok(lines.filter(|line| line.url == url && line.kind != "robots").last())
+        let mut lines = lines.filter_map(|line| serde_json::from_slice::<LogLine>(line).ok());
+        Ok(lines.rfind(|line| line.url == url && line.kind != "robots"))
     }
 }
 

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::{memento, range};
 use crate::body::Body;
 use perennial_archive::Snapshot;
-use perennial_archive::export::{RecordFormat, export};
+use perennial_archive::export::{ExportOptions, RecordFormat, export};
 use perennial_archive::parts::with_subresources;
 use perennial_archive::store::CaptureFilter;
 
@@ -131,15 +131,7 @@ fn check_size(snapshot: &Snapshot, filter: &CaptureFilter) -> Result<(), Problem
 
 fn make(of: (String, String, i64), snapshot: &Snapshot, filter: &CaptureFilter) -> anyhow::Result<Wacz> {
     let mut file = tempfile::tempfile()?;
-    let report = export(
-        snapshot,
-        RecordFormat::Wacz,
-        filter,
-        false,
-        None,
-        perennial_archive::now(),
-        &mut file,
-        &|_| (),
-    )?;
+    let options = ExportOptions { format: RecordFormat::Wacz, with_trees: false, key: None };
+    let report = export(snapshot, &options, filter, perennial_archive::now(), &mut file, &|_| ())?;
     Ok(Wacz { of, file: Arc::new(file), n_bytes: report.bytes })
 }

@@ -698,7 +698,8 @@ mod tests {
     #[test]
     fn what_returns_once_in_a_while_is_news() {
         let flips = |n_visits: usize| {
-            let text = |visit: usize| if visit / n_visits % 2 == 0 { "sold out" } else { "in stock" };
+            let text =
+                |visit: usize| if (visit / n_visits).is_multiple_of(2) { "sold out" } else { "in stock" };
             let noise = last_noise((0..=n_visits * 6).map(text));
             is_folded_for_good(noise)
         };

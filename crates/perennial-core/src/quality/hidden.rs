@@ -486,7 +486,6 @@ mod tests {
         let mut all = 0.0;
         for world in [World::Regular, World::Poisson, World::Bursty, World::Mixed] {
             let (within, width) = coverage(world, 200);
-            println!("{world:?}: {within:.3} within, mean width {width:.3}");
             assert!(within >= 0.85 && width <= 0.8, "{world:?}: {within} within, width {width}");
             all += within / 4.0;
         }

@@ -179,7 +179,7 @@ fn listed(page: SitePage, summary: Option<&Summary>) -> ListedPage {
         n_captures: page.n_captures,
         last_seen: page.last_seen.into(),
         status: page.status,
-        changes_per_day: belief.filter(|belief| is_rate_known(belief)).map(|belief| belief.changes_per_day()),
+        changes_per_day: belief.filter(is_rate_known).map(|belief| belief.changes_per_day()),
     }
 }
 

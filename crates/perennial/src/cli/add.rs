@@ -80,10 +80,10 @@ pub(super) struct Add {
     /// Limit the bytes fetched per day, such as 200MB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes_per_day: Option<u64>,
-    /// Visit each page at this interval, such as 15m, instead of when a change is expected
+    /// Visit each page at this interval, such as 15m
     #[arg(long, value_name = "TIME", value_parser = parse_every)]
     every: Option<Span>,
-    /// With --every: only at these hours of the site's time zone, such as 'Mon-Fri 08:00-18:00'
+    /// With --every: only at these hours, such as 'Mon-Fri 08:00-18:00'
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     hours: Option<WeeklyHours>,
     /// Store all versions in full, or only important ones (a delta of the others)

@@ -187,8 +187,8 @@ impl Export {
         let bar = context
             .progress_count(snapshot.store().counts(snapshot.archive().horizon())?.n_captures, "exporting");
         let now = perennial_archive::now();
-        let report =
-            export(&snapshot, format, filter, self.trees, key.as_ref(), now, &mut out, &|n| bar.inc(n));
+        let options = export::ExportOptions { format, with_trees: self.trees, key: key.as_ref() };
+        let report = export(&snapshot, &options, filter, now, &mut out, &|n| bar.inc(n));
         bar.finish_and_clear();
         let report = report?;
         let more = match report.n_origins {

@@ -37,10 +37,10 @@ pub(super) struct Set {
     /// Optimise for balanced, importance, every-page, coherent or count
     #[arg(long, value_name = "GOAL")]
     goal: Option<String>,
-    /// Visit each page at this interval, such as 15m, instead of when a change is expected
+    /// Visit each page at this interval, such as 15m
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
-    /// With --every: only at these hours of the site's time zone, such as 'Mon-Fri 08:00-18:00'
+    /// With --every: only at these hours, such as 'Mon-Fri 08:00-18:00'
     #[arg(long, value_name = "HOURS")]
     hours: Option<String>,
 }

@@ -72,7 +72,7 @@ fn since_manifest(archive: &Archive, kept: &Path) -> anyhow::Result<Vec<Defect>>
     }
     let (kept, present) = (Manifest::load(kept)?, Manifest::load(&archive.manifest_path())?);
     let differences = present.check_since(&kept).into_iter();
-    Ok(differences.map(|what| Defect::of_manifest(what)).collect())
+    Ok(differences.map(Defect::of_manifest).collect())
 }
 
 /// Rebuilds state and index from the WARC files, and the frontier from the state.

@@ -377,10 +377,8 @@ fn accept_regrouped(list: &mut ListMatch, found: Vec<Regrouped>) {
     for (before, after) in found {
         list.regrouped.push((of(&list.rest_before, before), of(&list.rest_after, after)));
     }
-    let gone = |side: fn(&(Vec<u32>, Vec<u32>)) -> &Vec<u32>| -> HashSet<u32> {
-        list.regrouped.iter().flat_map(side).copied().collect()
-    };
-    let (before, after) = (gone(|pair| &pair.0), gone(|pair| &pair.1));
+    let before: HashSet<u32> = list.regrouped.iter().flat_map(|pair| &pair.0).copied().collect();
+    let after: HashSet<u32> = list.regrouped.iter().flat_map(|pair| &pair.1).copied().collect();
     list.rest_before.retain(|i| !before.contains(i));
     list.rest_after.retain(|j| !after.contains(j));
 }

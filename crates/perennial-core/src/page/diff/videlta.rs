@@ -343,13 +343,15 @@ fn read(xml: &str) -> Result<Delta, XmlError> {
 }
 
 /// The state of reading a delta. `open` holds the names of the open elements.
+type NumberedElements = Vec<(u32, Element)>;
+
 #[derive(Default)]
 struct VideltaReader {
     delta: Option<Delta>,
     open: Vec<String>,
     order_of: Option<ElementKind>,
     /// The texts of the open `<Regroup>`, before and after.
-    regrouped: (Vec<(u32, Element)>, Vec<(u32, Element)>),
+    regrouped: (NumberedElements, NumberedElements),
 }
 
 impl VideltaReader {

@@ -2,7 +2,7 @@
 //! them remains.
 //!
 //! A removal is written to `erase.pending` first. Each of its steps can be repeated, so after a crash the next writer
-//! completes it ([`complete_erasure`]):
+//! completes it (`complete_erasure`):
 //! 1. Files with matching records are rewritten beside themselves, and renamed.
 //! 2. The manifest records the act.
 //! 3. Captures in these files get their new places in the state; erased ones leave it with all that was derived from

@@ -23,7 +23,7 @@ use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkL
 /// List the changes of pages: edited, new, vanished, returned or redirected.
 #[derive(clap::Args)]
 #[command(
-    after_help = "docs/search.md explains the query. /changes and /api/changes of `perennial serve` accept the same one.
+    after_help = "docs/search.md explains the query. /changes and /api/changes of `perennial serve` accept it.
 
 Examples:
   perennial changes
@@ -49,7 +49,7 @@ pub(super) struct Changes {
     /// Show the latest (with --json the oldest) or the most important changes first
     #[arg(long, value_enum, default_value_t = Sort::Time)]
     sort: Sort,
-    /// Show at most N changes, the latest ones with --sort time [default: a screen; all with --json]
+    /// Show at most N changes [default: a screen; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Only changes of at least this importance, 0 to 1
@@ -67,7 +67,7 @@ pub(super) struct Changes {
     /// Only operations on a text, link, image, item (a headline of a listing page) or block
     #[arg(long)]
     element: Option<ReportedElement>,
-    /// Only operations whose text matches this regular expression, before or after
+    /// Only operations with a text that matches this regular expression
     #[arg(long, value_name = "RE")]
     text: Option<Regex>,
     /// Only operations in blocks with this role (main, nav, ad, header, footer, comments, other), or in one block (B1.2)

@@ -1,4 +1,4 @@
-//! `crawl.json`: what the running crawl does and plans, for other processes, and with which options it runs.
+//! `crawl.json`: options, visits in flight and plan of the running crawl, for other processes.
 //!
 //! After the crawl the file remains, because the next crawl probably has the same options.
 
@@ -11,7 +11,7 @@ use crate::lock;
 
 const FILE: &str = "crawl.json";
 
-/// What the last crawl was told, and what it did when it last wrote this.
+/// Options of the last crawl, and its state when it last wrote the file.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CrawlRecord {

@@ -239,7 +239,7 @@ fn responses(response: fn(&mut SchemaGenerator) -> Schema, generator: &mut Schem
 /// The only operation that changes something.
 fn admin_operation(generator: &mut SchemaGenerator) -> Value {
     json!({
-        "summary": "Changes settings; needs the token of serve --operator-file as Authorization: Bearer",
+        "summary": "Changes settings; needs the token of serve --admin-token-file as Authorization: Bearer",
         "requestBody": {
             "required": true,
             "content": { "application/json": { "schema": {

@@ -18,7 +18,7 @@ impl Drop for SignalListener {
 }
 
 /// Requests `stop` at the first signal, and ends the process at the second. If the handler cannot be installed, the system
-/// ends the process at the first signal. If asked for, the end of the parent process counts as a signal.
+/// ends the process at the first signal. With `with_parent`, the end of the parent process counts as a signal.
 pub(super) fn listen(context: &Context, stop: &StopHandle, with_parent: bool) -> SignalListener {
     let (context, stop) = (context.clone(), stop.clone());
     let (end, ended) = oneshot::channel::<()>();

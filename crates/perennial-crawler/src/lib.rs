@@ -371,7 +371,7 @@ impl CrawlLoop {
     fn warn_of_crawl_delay(&mut self, record: &VisitRecord, warn: &mut impl FnMut(&str)) {
         let pause = record.crawl_delay_secs.map(|secs| Span::from_millis((secs * 1000.0) as i64));
         let Some(pause) = pause.filter(|_| !self.slow_hosts.contains(&record.target.site)) else { return };
-        let every = self.policy.followed().every_of(&record.target.url).map(|every| every.interval);
+        let every = self.policy.followed().visit_interval(&record.target.url).map(|every| every.interval);
         if let Some(every) = every.filter(|every| *every < pause) {
             self.slow_hosts.insert(record.target.site);
             warn(&format!(

@@ -457,8 +457,8 @@ impl Policy {
         headlines: Vec<PageHeadline>,
     ) {
         self.large.remove(&page);
-        if let Some((by_answer, at)) = self.analysing.remove(&page) {
-            self.record_outcome(page, outcome.unwrap_or(by_answer), at);
+        if let Some((by_response, at)) = self.analysing.remove(&page) {
+            self.record_outcome(page, outcome.unwrap_or(by_response), at);
             headlines.into_iter().for_each(|headline| self.announce_headline(headline, at));
         }
     }

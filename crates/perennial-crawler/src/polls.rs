@@ -220,7 +220,7 @@ impl FeedPolls {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::samples::{answered, failed, found};
+    use super::super::record::samples::{failed, found, responded};
     use super::*;
     use perennial_archive::store::PageKind;
 
@@ -276,7 +276,7 @@ mod tests {
             waits.push((polls.next_due().unwrap() - at(0)).as_millis() / 60_000);
         }
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 1440]);
-        polls.finish_visit(&answered(PageId(1), PageKind::Feed, 404, at(0)), at(0));
+        polls.finish_visit(&responded(PageId(1), PageKind::Feed, 404, at(0)), at(0));
         assert_eq!(polls.next_due(), Some(at(0) + GONE_WAIT));
     }
 
@@ -302,12 +302,12 @@ mod tests {
         let answers = [
             VisitRecord { poll: Some(slow), ..found(PageId(1), PageKind::Feed, at(0)) },
             failed(PageId(1), 5, at(-60)),
-            answered(PageId(1), PageKind::Feed, 404, at(0)),
+            responded(PageId(1), PageKind::Feed, 404, at(0)),
         ];
-        for answer in answers {
+        for response in answers {
             drain(&mut polls, at(1000));
-            polls.finish_visit(&answer, at(0));
-            assert_eq!(polls.next_due(), Some(at(90)), "{:?}", answer.ending());
+            polls.finish_visit(&response, at(0));
+            assert_eq!(polls.next_due(), Some(at(90)), "{:?}", response.ending());
         }
     }
 }

@@ -191,8 +191,8 @@ impl Recorder {
         let took = Span::from_millis(record.took.as_millis() as i64);
         let state = self.hosts.entry(record.target.site).or_default();
         match record.host_response() {
-            Some(answer) => {
-                state.record(&self.politeness, record.crawl_delay_secs, answer, took, now, rng);
+            Some(response) => {
+                state.record(&self.politeness, record.crawl_delay_secs, response, took, now, rng);
             }
             // The host received no request, so there is no reason to wait.
             None => state.ready_at = state.ready_at.min(now),

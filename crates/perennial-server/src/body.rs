@@ -221,15 +221,15 @@ pub struct PulledBody {
     state: PulledState,
 }
 
-type Piece = (Box<dyn Read + Send>, io::Result<Vec<u8>>);
+type BodyPiece = (Box<dyn Read + Send>, io::Result<Vec<u8>>);
 
 enum PulledState {
     Idle(Box<dyn Read + Send>),
-    Reading(JoinHandle<Piece>),
+    Reading(JoinHandle<BodyPiece>),
     Ended,
 }
 
-fn read_piece(mut reader: Box<dyn Read + Send>) -> Piece {
+fn read_piece(mut reader: Box<dyn Read + Send>) -> BodyPiece {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
     let result = (&mut reader).take(PIECE_BYTES as u64).read_to_end(&mut piece);
     (reader, result.map(|_| piece))

@@ -45,7 +45,7 @@ pub fn record(request: &Request<'_>, digest: &str) -> Result<Response<Body>, Pro
     let file = archive.open_warc(&found.file).map_err(|error| Problem::damaged(&error))?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/warc"));
-    let name = format!("attachment; filename=\"record{}\"", extension_of(&found.file));
+    let name = format!("attachment; filename=\"record{}\"", download_extension(&found.file));
     if let Ok(name) = HeaderValue::from_str(&name) {
         headers.insert(header::CONTENT_DISPOSITION, name);
     }
@@ -55,7 +55,7 @@ pub fn record(request: &Request<'_>, digest: &str) -> Result<Response<Body>, Pro
         .map_err(|error| Problem::damaged(&error.into()))
 }
 
-fn extension_of(name: &str) -> &'static str {
+fn download_extension(name: &str) -> &'static str {
     let known = [".warc.gz", ".warc.zst", ".arc.gz", ".arc"];
     known.into_iter().find(|extension| name.ends_with(extension)).unwrap_or(".warc")
 }

@@ -176,7 +176,7 @@ impl Server {
         let is_single = archives.len() == 1;
         let mut served: Vec<ServedArchive> = Vec::new();
         for archive in archives {
-            let name = pool::name_of(&archive, |taken| served.iter().any(|other| other.name == taken));
+            let name = pool::unused_name(&archive, |taken| served.iter().any(|other| other.name == taken));
             let base = if is_single { String::new() } else { format!("/{name}") };
             served.push(ServedArchive {
                 name,

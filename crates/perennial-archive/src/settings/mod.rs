@@ -106,7 +106,7 @@ impl Settings {
     }
 
     /// The interval that the user wrote for a page or its site.
-    pub fn interval_of(&self, url: &Url) -> Option<Span> {
+    pub fn user_interval(&self, url: &Url) -> Option<Span> {
         let own = self.pages.iter().find(|page| page.url == *url).and_then(|page| page.times.every);
         own.or_else(|| self.seeds.of_page(url)?.times.every)
     }
@@ -167,7 +167,7 @@ pub fn edit<T>(
 }
 
 /// Returns the choice with this name. The error lists all choices.
-fn one_of<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
+fn parse_choice<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
     match choices.iter().find(|(name, _)| *name == text) {
         Some((_, choice)) => Ok(*choice),
         None => {

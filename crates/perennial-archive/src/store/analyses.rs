@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use perennial_core::http::response::Identity;
-use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
+use perennial_core::page::change_status::{ChangeStatus, PreviousResponse};
 use perennial_core::page::importance::Importance;
 use perennial_core::page::noise::{Noise, NoiseHistory};
 use perennial_core::page::segment::BlockTree;
@@ -69,8 +69,8 @@ impl PageState {
     }
 
     /// The previous answer, for comparison with the next one before layout.
-    pub fn before(&self) -> PreviousAnswer<'_> {
-        PreviousAnswer { identity: &self.identity, was_page: self.was_page }
+    pub fn before(&self) -> PreviousResponse<'_> {
+        PreviousResponse { identity: &self.identity, was_page: self.was_page }
     }
 
     pub fn read_tree(&self) -> anyhow::Result<Option<Cow<'_, BlockTree>>> {

@@ -149,11 +149,11 @@ impl Store {
         if !path.exists() {
             return Ok(false);
         }
-        Ok((1..schema::CHECKED_SINCE).contains(&Store::schema_of(path)?))
+        Ok((1..schema::CHECKED_SINCE).contains(&Store::schema_number(path)?))
     }
 
     /// The schema of a state file.
-    pub fn schema_of(path: &Path) -> anyhow::Result<u32> {
+    pub fn schema_number(path: &Path) -> anyhow::Result<u32> {
         // A connection for writing would copy the log when it is closed.
         let version = reading::open_read_only(path).and_then(|connection| Ok(schema::version(&connection)?));
         version.with_context(|| format!("cannot read {}", path.display()))

@@ -9,7 +9,7 @@ use rusqlite::{Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::ingest::{CaptureKind, FileRow, FileState};
-use super::observations::{PAGES, parse_answer};
+use super::observations::{PAGES, parse_response_kind};
 use super::rows::{Columns, Statements};
 use super::{QuarantineCounts, Store};
 
@@ -30,7 +30,7 @@ pub struct Capture {
     /// SHA-256 of the payload; `None` if it is unknown.
     pub content: Option<String>,
     /// The kind of response; `None` if the capture is not an observation.
-    pub answer: Option<ResponseKind>,
+    pub response_kind: Option<ResponseKind>,
     /// Identity of the response: the payload's content, or the target of a redirect.
     pub identity: Identity,
     pub file: String,
@@ -48,13 +48,13 @@ impl Capture {
 
     /// Whether it is an omitted version, of which the archive contains only the delta.
     pub fn is_delta(&self) -> bool {
-        self.kind == CaptureKind::Metadata && self.answer == Some(ResponseKind::Content)
+        self.kind == CaptureKind::Metadata && self.response_kind == Some(ResponseKind::Content)
     }
 
     /// Whether its record shows a page, by itself or as a revisit that other tools can resolve.
     pub fn is_whole(&self) -> bool {
         let is_delivered = self.status.is_some_and(|status| (200..300).contains(&status));
-        self.kind <= CaptureKind::Revisit && is_delivered && self.answer != Some(ResponseKind::Failed)
+        self.kind <= CaptureKind::Revisit && is_delivered && self.response_kind != Some(ResponseKind::Failed)
     }
 }
 
@@ -259,7 +259,7 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
         length: row.count(11)?,
         group_offset: row.count(12)?,
         group_length: row.count(13)?,
-        answer: row.get::<_, Option<i64>>(14)?.map(parse_answer),
+        response_kind: row.get::<_, Option<i64>>(14)?.map(parse_response_kind),
         identity: Identity::parse(row.get_ref(15)?.as_str()?),
         content: row.get(16)?,
     })
@@ -488,7 +488,7 @@ impl Store {
                 status: row.get(3)?,
                 mime: row.get(4)?,
                 content: row.get(5)?,
-                answer: row.get::<_, Option<i64>>(6)?.map(parse_answer),
+                response_kind: row.get::<_, Option<i64>>(6)?.map(parse_response_kind),
                 file: row.get(7)?,
                 offset: row.count(8)?,
                 length: row.count(9)?,

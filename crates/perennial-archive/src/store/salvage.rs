@@ -46,7 +46,7 @@ impl Store {
         // In a damaged first page, the number is as doubtful as the rest.
         let is_damaged =
             || matches!(check_pages(path), Ok(PageCheck::Contradicting(pages)) if pages.first() == Some(&1));
-        match Store::schema_of(path) {
+        match Store::schema_number(path) {
             Ok(schema) if schema > SCHEMA_VERSION && !is_damaged() => bail!(
                 "{} has schema {schema}, this program knows {SCHEMA_VERSION}: install a later perennial, or move the file \
                  away to make another from the WARC files",

@@ -159,8 +159,8 @@ impl LoadedPage<'_> {
                 subresources.find_in(snapshot.archive(), snapshot.store(), url, self.time)
             }
             SubresourceSource::Network(live) => {
-                let answer = live.fetch(&Url::parse(url).ok()?, deadline);
-                answer.ok().map(|(_, captured)| captured)
+                let response = live.fetch(&Url::parse(url).ok()?, deadline);
+                response.ok().map(|(_, captured)| captured)
             }
         }
     }

@@ -78,7 +78,7 @@ impl FollowedSites {
     }
 
     /// How often a page is visited, by the settings that apply to its URL.
-    pub fn every_of(&self, url: &str) -> Option<Every> {
+    pub fn visit_interval(&self, url: &str) -> Option<Every> {
         self.every(url, self.seed_for(url))
     }
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn minutes(followed: &FollowedSites, url: &str) -> Option<i64> {
-        followed.every_of(url).map(|every| every.interval.as_millis() / 60_000)
+        followed.visit_interval(url).map(|every| every.interval.as_millis() / 60_000)
     }
 
     const SITES: &str = "[[site]]\nurl = \"https://a.org/\"\n[[site]]\nurl = \"https://b.org/\"\nevery = \"30m\"\n\
@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert_eq!(minutes(&followed, url), expected, "{url}");
         }
-        let hours = followed.every_of("https://b.org/p").and_then(|every| every.hours);
+        let hours = followed.visit_interval("https://b.org/p").and_then(|every| every.hours);
         assert_eq!(hours.map(|hours| hours.to_string()).as_deref(), Some("Mon-Fri 08:00-18:00"));
     }
 

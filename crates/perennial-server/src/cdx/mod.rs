@@ -43,7 +43,7 @@ pub struct CdxRows {
     is_cut: bool,
 }
 
-pub fn answer(
+pub fn respond(
     request: &Request<'_>,
     dialect: Dialect,
     query: &QueryParameters,

@@ -181,8 +181,8 @@ pub(super) fn n_pages(query: &CdxQuery, n_lines: usize) -> (&'static str, String
     match query.dialect {
         Dialect::Wayback => ("text/plain; charset=utf-8", format!("{n_pages}\n")),
         Dialect::Pywb => {
-            let answer = json!({ "pages": n_pages, "pageSize": query.page_lines, "blocks": n_lines.div_ceil(super::BLOCK_LINES) });
-            ("application/json", format!("{answer}\n"))
+            let response = json!({ "pages": n_pages, "pageSize": query.page_lines, "blocks": n_lines.div_ceil(super::BLOCK_LINES) });
+            ("application/json", format!("{response}\n"))
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct RuleView {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Notices")]
-pub(crate) struct View {
+pub(crate) struct NoticesView {
     /// The URL of an Atom feed of these changes.
     feed: String,
     rules: Vec<RuleView>,
@@ -44,7 +44,7 @@ pub(crate) struct View {
     query: String,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<NoticesView, Problem> {
     let least = match request.given("least").map(str::parse) {
         None => None,
         Some(Ok(least)) if (0.0..=1.0).contains(&least) => Some(least),
@@ -56,7 +56,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         ("least", least.map(|least: f64| least.to_string()).as_deref()),
     ]);
     let feed = format!("{}/changes.atom?{query}", request.served.base);
-    Ok(View { feed, rules: request.with(rules)?, place, least, query })
+    Ok(NoticesView { feed, rules: request.with(rules)?, place, least, query })
 }
 
 fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<RuleView>> {
@@ -92,7 +92,7 @@ fn receiver_kind(target: &NoticeReceiver) -> &'static str {
     }
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &NoticesView, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {
@@ -122,7 +122,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Changes, "Notices", Some(format!("/api/notices?{}", view.query))).page(&main)
 }
 
-fn messages(view: &View) -> Markup {
+fn messages(view: &NoticesView) -> Markup {
     let page = view.place.as_deref().filter(|place| place.contains("://"));
     let least = view.least.map(|least| format!(" --min-importance {least}")).unwrap_or_default();
     html! {

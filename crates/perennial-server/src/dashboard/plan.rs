@@ -34,7 +34,7 @@ pub(crate) struct VisitExplanation {
 /// The plan of visits.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Plan")]
-pub(crate) struct View {
+pub(crate) struct PlanView {
     /// Null while the plan is computed for the first time.
     computed: Option<Time>,
     /// When the plan begins.
@@ -58,7 +58,7 @@ pub(crate) struct View {
     url: String,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<PlanView, Problem> {
     let text = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let (site, url) = (text("site"), text("url"));
     request.with_summary(|snapshot, summary| {
@@ -66,7 +66,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             .filter(|_| !url.is_empty())
             .map(|summary| explain(snapshot, summary, &url))
             .transpose()?;
-        Ok(View {
+        Ok(PlanView {
             computed: summary.and_then(|summary| summary.overview.computed),
             at: summary.map_or_else(now, |summary| summary.at).into(),
             is_running: is_being_written(snapshot.archive().root()),
@@ -207,7 +207,7 @@ fn instant(visit: &NextVisit) -> Option<Timestamp> {
     visit.at.as_deref().and_then(|at| Timestamp::parse(at).ok())
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &PlanView, place: Place<'_>) -> Markup {
     let main = html! {
         (head(view, place.base))
         @if let Some(why) = &view.explanation {
@@ -239,7 +239,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Plan, "Plan", Some(json)).page(&main)
 }
 
-fn head(view: &View, base: &str) -> Markup {
+fn head(view: &PlanView, base: &str) -> Markup {
     let first = view.visits.iter().find(|visit| visit.at.is_some()).and_then(instant);
     html! {
         div.head {
@@ -273,7 +273,7 @@ fn head(view: &View, base: &str) -> Markup {
     }
 }
 
-fn no_visits(view: &View) -> Markup {
+fn no_visits(view: &PlanView) -> Markup {
     match (view.computed, view.site.as_str()) {
         (None, _) => {
             empty("Computing the plan", "It is computed from all captures. Reload in a moment.", None)
@@ -291,7 +291,7 @@ fn no_visits(view: &View) -> Markup {
     }
 }
 
-fn visits(view: &View, base: &str) -> Markup {
+fn visits(view: &PlanView, base: &str) -> Markup {
     let day = |visit: &NextVisit| instant(visit).map_or("After the end of the plan".to_string(), day_long);
     html! {
         table.t.vers {

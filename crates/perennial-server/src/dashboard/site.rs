@@ -108,7 +108,7 @@ pub(crate) struct SiteFeed {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Site")]
-pub(crate) struct View {
+pub(crate) struct SiteView {
     host: String,
     zone: String,
     /// Documents, without subresources.
@@ -129,7 +129,7 @@ pub(crate) struct View {
 }
 
 /// The host is in the path or in the parameter `host`.
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<SiteView, Problem> {
     let host = match request.rest {
         "" => request.needed("host")?.to_owned(),
         host => unescape(host, false),
@@ -150,7 +150,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         let clock = clock.unwrap_or_else(LocalClock::utc);
         let known = summary.and_then(|summary| summary.sites.iter().find(|site| site.host == host));
         let seeds = snapshot.archive().settings().seeds.iter();
-        Ok(Some(View {
+        Ok(Some(SiteView {
             followed: seeds
                 .filter(|seed| parse_site_name(seed.scope.seed.as_str()) == host)
                 .cloned()
@@ -305,7 +305,7 @@ fn load_feeds(store: &Store, host: &str) -> anyhow::Result<Vec<SiteFeed>> {
     feeds.map(feed).collect()
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &SiteView, place: Place<'_>) -> Markup {
     let back = site_href(place.base, &view.host);
     let main = html! {
         (head(view, place))
@@ -320,7 +320,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         .page(&main)
 }
 
-fn head(view: &View, place: Place<'_>) -> Markup {
+fn head(view: &SiteView, place: Place<'_>) -> Markup {
     let (base, host) = (place.base, escape(&view.host));
     html! {
         p.crumbs {
@@ -362,7 +362,7 @@ pub(crate) fn ramp() -> Markup {
     }
 }
 
-fn heat(view: &View) -> Markup {
+fn heat(view: &SiteView) -> Markup {
     let SiteSummary { heat, n_changes, since, .. } = &view.summary;
     let top = heat.iter().flatten().copied().fold(0.0, f64::max);
     html! {
@@ -405,7 +405,7 @@ fn busiest(heat: &[[f64; 24]; 7]) -> String {
         .unwrap_or_default()
 }
 
-fn coherence(view: &View, base: &str) -> Markup {
+fn coherence(view: &SiteView, base: &str) -> Markup {
     let points = &view.summary.coherence;
     let ends = points.first().zip(points.last()).filter(|(first, last)| first.at != last.at);
     let Some((first, last)) = ends else { return html! {} };
@@ -462,7 +462,7 @@ fn directories(summary: &SiteSummary) -> Markup {
     }
 }
 
-fn pages(view: &View, base: &str) -> Markup {
+fn pages(view: &SiteView, base: &str) -> Markup {
     let href = site_href(base, &view.host);
     let choices = [
         ("By importance".to_owned(), view.is_by_freshness.then(|| format!("{href}#pages"))),
@@ -503,7 +503,7 @@ fn pages(view: &View, base: &str) -> Markup {
     }
 }
 
-fn feeds(view: &View, base: &str) -> Markup {
+fn feeds(view: &SiteView, base: &str) -> Markup {
     html! {
         section {
             div.sec {

@@ -34,7 +34,7 @@ Examples:
   perennial changes --appeared '\"limit value\"' --since 7d
   perennial changes --text 'resign(s|ed)' --block main --json"
 )]
-pub(super) struct Changes {
+pub(super) struct ChangesArgs {
     /// URL of a page, or host of a site [default: the whole archive]
     place: Option<String>,
     /// Only changes at this time or later
@@ -93,7 +93,7 @@ enum Sort {
 /// Number of changes in memory at a time.
 const AT_A_TIME: usize = 200;
 
-impl Changes {
+impl ChangesArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();

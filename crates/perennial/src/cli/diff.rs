@@ -25,7 +25,7 @@ use perennial_server::diff::{DiffView, Original};
   perennial diff before.html after.html --url https://example.org/news
   perennial diff v1.xml v2.xml --format videlta
   perennial diff https://example.org/@20260101 https://example.org/@20260201 --format json")]
-pub(super) struct Diff {
+pub(super) struct DiffArgs {
     /// File (HTML, Vi-XML, PDF, JSON, CSV, XML, text), an archived version as URL@TIME, or the URL of a live page
     before: PageSpec,
     /// The later version, in the same forms
@@ -58,7 +58,7 @@ enum DiffFormat {
     Html,
 }
 
-impl Diff {
+impl DiffArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let filters = self.filters(context)?;
         // Read both versions from one state of the archive.

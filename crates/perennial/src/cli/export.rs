@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
-use super::tables::{Table, TableForm};
+use super::tables::{ExportTable, TableForm};
 use super::{Context, Exit, context::human_bytes, parse_time};
 use perennial_archive::export::{self, export};
 use perennial_archive::parts::with_subresources;
@@ -36,7 +36,7 @@ Examples:
 /// Write the archive, or a part of it, into one file.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Export {
+pub(super) struct ExportArgs {
     /// Format of the file
     #[arg(long, value_enum)]
     format: ExportFormat,
@@ -70,8 +70,8 @@ pub(super) struct Export {
     sign: bool,
 
     /// Table of a CSV or Parquet file
-    #[arg(long, value_enum, default_value_t = Table::Changes)]
-    table: Table,
+    #[arg(long, value_enum, default_value_t = ExportTable::Changes)]
+    table: ExportTable,
 
     /// Replace the file if it exists
     #[arg(long)]
@@ -125,7 +125,7 @@ impl ExportFormat {
     }
 }
 
-impl Export {
+impl ExportArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if self.output.exists() && !self.force {
             bail!("{} exists: choose another --output, or replace it with --force", self.output.display());
@@ -227,7 +227,7 @@ impl Export {
     }
 }
 
-impl Export {
+impl ExportArgs {
     fn export_table(
         &self,
         context: &Context,

@@ -98,9 +98,9 @@ impl RendererArgs {
     fn by_browser(&self, context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
-        let answers = |url: &str, deadline| page.subresource_before(url, Some(deadline));
+        let find_subresource = |url: &str, deadline| page.subresource_before(url, Some(deadline));
         let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
-        let seen = chromium.layout(&shown, &answers)?;
+        let seen = chromium.layout(&shown, &find_subresource)?;
         if seen.ending != LoadEnd::Whole {
             context
                 .note("the page did not finish loading within the limits; only the loaded part has blocks");

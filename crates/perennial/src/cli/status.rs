@@ -15,7 +15,7 @@ use perennial_engine::notify::{SilentRule, silent_rules};
 #[command(
     after_help = "Examples:\n  perennial status\n  perennial status --sites 50\n  perennial status --texts --json"
 )]
-pub(super) struct Status {
+pub(super) struct StatusArgs {
     /// List the N largest sites
     #[arg(long, default_value_t = 10, value_name = "N")]
     sites: usize,
@@ -62,7 +62,7 @@ struct SiteCounts {
     n_captures: u64,
 }
 
-impl Status {
+impl StatusArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();

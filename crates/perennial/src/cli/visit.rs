@@ -40,7 +40,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Visit a page now and print what was found; also a page that is not followed.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Visit {
+pub(super) struct VisitArgs {
     /// URL of a page, or a host
     #[arg(value_name = "URL")]
     target: String,
@@ -70,7 +70,7 @@ struct VisitReport {
     redirects_to: Option<String>,
 }
 
-impl Visit {
+impl VisitArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
         let is_host = !self.target.contains("://") && archive.settings().seeds.has_host(&self.target);

@@ -36,7 +36,7 @@ Examples:
 /// Follow one page and report its changes.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Watch {
+pub(super) struct WatchArgs {
     /// URL of the page; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_url)]
     url: Url,
@@ -90,7 +90,7 @@ struct WatchReport {
     rules: Vec<String>,
 }
 
-impl Watch {
+impl WatchArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
         let is_new = archive.settings().seeds.of_page(&self.url).is_none();
@@ -101,7 +101,7 @@ impl Watch {
         rules.iter().try_for_each(|rule| put_rule(&archive.settings_path(), rule))?;
         // Opened again, because the settings have changed.
         let archive = context.open()?;
-        let every = FollowedSites::load(&archive, &archive.store()?)?.every_of(self.url.as_str());
+        let every = FollowedSites::load(&archive, &archive.store()?)?.visit_interval(self.url.as_str());
         let report = WatchReport {
             url: self.url.to_string(),
             is_new,
@@ -181,7 +181,7 @@ pub(super) fn check_reach(context: &Context, archive: &Archive, urls: &[Url], al
     let target = |url: &Url| ReachTarget {
         url: url.clone(),
         allow_private: allow_private || seeds.of_page(url).is_some_and(|seed| seed.allow_private),
-        every: archive.settings().interval_of(url),
+        every: archive.settings().user_interval(url),
     };
     let targets: Vec<ReachTarget> = urls.iter().map(target).collect();
     check_robots(archive, &targets).iter().for_each(|problem| context.note(problem));

@@ -208,11 +208,11 @@ pub fn demo(
     crawl(&archive, crawl_options, |status| show(status, clock.now()), warn)?;
     let urls: Vec<String> = (0..web.pages.len()).map(|page| server.url(page)).collect();
     runtime.shutdown_background();
-    let real = measure::captures_of(&archive, &web, &urls)?;
+    let real = measure::page_captures(&archive, &web, &urls)?;
     let truth = Truth::of(&web, &Analyst::for_archive(&archive)?);
-    let learned = learned::rates_of(&archive, &web, &urls)?;
+    let learned = learned::learned_rates(&archive, &web, &urls)?;
     let feeds = match options.feeds {
-        true => Some(measure::feeds_of(&archive, &web, &server.seeds())?),
+        true => Some(measure::compare_feeds(&archive, &web, &server.seeds())?),
         false => None,
     };
     let (result, crawls) = compare(options, web, truth, real, learned);

@@ -8,7 +8,7 @@ use perennial_core::url::PageId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{MAX_CAPTURES, View};
+use super::{MAX_CAPTURES, PageView};
 use crate::dashboard::charts::{HourChart, hours};
 use crate::dashboard::components::{date_time, untrusted};
 use crate::dashboard::plan::explain;
@@ -161,7 +161,7 @@ pub(super) fn site_clock(summary: &Summary, url: &str) -> LocalClock {
     summary.followed.local_clock(url).unwrap_or_else(LocalClock::utc)
 }
 
-pub(super) fn pattern(view: &View, base: &str) -> Markup {
+pub(super) fn pattern(view: &PageView, base: &str) -> Markup {
     let Expectation { frequency, change, next_visit } = &view.expected;
     html! {
         div {

@@ -232,7 +232,7 @@ impl EventReporter {
             _ => {}
         }
         if record.is_observation() && target.n_failures > 0 {
-            // The host is well again, so its next failure is news. What it refuses stays refused.
+            // The host is well again, so its next failure is news. What it refuses remains refused.
             self.failures.retain(|(site, _, is_refused), _| *site != target.site || *is_refused);
             self.send(CrawlEvent::WorksAgain { url: target.url.clone(), n_failures: target.n_failures });
         }

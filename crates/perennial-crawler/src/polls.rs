@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_the_user_holds_for_every_answer_of_a_feed() {
+    fn an_interval_of_the_user_holds_for_every_response_of_a_feed() {
         let every = Every { interval: Span::from_secs(90), hours: None };
         let mut polls = FeedPolls::new(None);
         polls.add(PageId(1), SiteId(1), Some(PollInterval { every, clock: LocalClock::utc() }));
@@ -299,12 +299,12 @@ mod tests {
             pace: PollHints { ttl_minutes: Some(60), ..PollHints::default() },
             ..FeedPoll::default()
         };
-        let answers = [
+        let responses = [
             VisitRecord { poll: Some(slow), ..found(PageId(1), PageKind::Feed, at(0)) },
             failed(PageId(1), 5, at(-60)),
             responded(PageId(1), PageKind::Feed, 404, at(0)),
         ];
-        for response in answers {
+        for response in responses {
             drain(&mut polls, at(1000));
             polls.finish_visit(&response, at(0));
             assert_eq!(polls.next_due(), Some(at(90)), "{:?}", response.ending());

@@ -249,7 +249,7 @@ impl Recorder {
     }
 }
 
-/// Adds a requested page to the frontier. A page of no followed site becomes a seed of its own in the state, which no
+/// Adds a requested page to the frontier. A page of no followed site becomes its own seed in the state, which no
 /// crawl visits by itself.
 pub(super) fn put_request(commit: &mut Commit<'_>, seeds: &Seeds, url: &Url) -> anyhow::Result<Discovery> {
     let owner = seeds.owner(url, 1, 0).filter(|number| *number != 0);

@@ -322,7 +322,7 @@ impl VisitTask<'_> {
 }
 
 fn conditions(target: &VisitTarget) -> Vec<(&'static str, String)> {
-    // Scripts may change a rendered page while its HTML stays the same. A 304 would hide that.
+    // Scripts may change a rendered page while its HTML remains the same. A 304 would hide that.
     let is_rendered = target.identity.as_ref().is_some_and(Identity::is_rendered);
     if is_rendered || target.digest.is_none() || !target.trust.sends_condition() {
         return Vec::new();

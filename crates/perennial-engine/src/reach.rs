@@ -1,4 +1,4 @@
-//! URLs that somebody wants to follow -> what stands in the way, before a crawl finds out.
+//! URLs that somebody wants to follow -> the obstacles, before a crawl meets them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn obstacle(
     }
 }
 
-/// Checks all URLs at the same time. What takes too long is reported as such.
+/// Checks all URLs at the same time. A time-out is reported as such.
 fn check<F>(
     archive: &Archive,
     targets: &[ReachTarget],

@@ -327,7 +327,7 @@ struct BodyReceiver<'a> {
     memory: Vec<u8>,
     file: Option<SpoolFile>,
     n_bytes: u64,
-    /// Whether bytes arrived after the body's end, so that the connection cannot be reused.
+    /// Whether bytes arrived after the body's end, so the connection cannot be reused.
     surplus: bool,
 }
 

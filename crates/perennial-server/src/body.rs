@@ -1,7 +1,7 @@
 //! The body of a stored record: whole or as a stream, checked against the digest that the archive has.
 //!
 //! A stream is pulled: a thread reads the next chunk when the client has taken the last one, so a slow client holds only an open
-//! file. An error found after the first chunk was sent closes the connection, so that no client takes incomplete or wrong bytes
+//! file. An error found after the first chunk was sent closes the connection, so no client takes incomplete or wrong bytes
 //! for the whole body.
 
 use std::future::Future;

@@ -35,7 +35,7 @@ struct Connection {
 #[derive(Debug, Default)]
 pub struct ConnectionProgress {
     n_bytes: AtomicU64,
-    /// Whether the client waits for us, so that a lack of progress is not its fault.
+    /// Whether the client waits for us, so a lack of progress is not its fault.
     is_responding: AtomicBool,
     closing: Notify,
 }

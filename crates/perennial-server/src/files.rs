@@ -40,7 +40,7 @@ pub fn record(request: &Request<'_>, digest: &str) -> Result<Response<Body>, Pro
     let found = found.and_then(|found| found).map_err(|error| Problem::internal(&error))?;
     let found = found.ok_or_else(|| Problem::no_such_page(&format!("A record with the digest {digest}")))?;
     let archive = request.served.pool.archive();
-    // The record is read before it is sent, so that damage is reported.
+    // The record is read before it is sent, so damage is reported.
     archive.open_record(&found).map_err(|error| Problem::damaged(&error))?;
     let file = archive.open_warc(&found.file).map_err(|error| Problem::damaged(&error))?;
     let mut headers = HeaderMap::new();

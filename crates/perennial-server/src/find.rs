@@ -183,7 +183,7 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
 }
 
 /// The record with the payload of a capture, and the head of its response. A revisit has its own head, because a different server
-/// or URL may have sent the same bytes. The head of a 304 says nothing about the payload.
+/// or URL may have sent the same bytes. The head of a 304 does not describe the payload.
 fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), NoCapture> {
     let archive = snapshot.archive();
     let payload_capture = archive.payload_capture(snapshot.store(), capture).map_err(NoCapture::Failed)?;
@@ -197,7 +197,7 @@ fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, 
     Ok((payload_capture, record, head))
 }
 
-/// Whether a redirect leads to a URL with the same key, as from http to https, which would loop.
+/// Whether a redirect targets a URL with the same key, as from http to https, which would loop.
 fn leads_to_itself(head: &HttpHead, capture: &Capture, key: &str) -> bool {
     if capture.response_kind != Some(ResponseKind::Redirect) {
         return false;

@@ -136,7 +136,7 @@ fn no_token() -> Problem {
     }
 }
 
-/// Compares two digests in constant time, so that the time reveals nothing about the token.
+/// Compares two digests in constant time, so the time reveals nothing about the token.
 pub fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_requests_for_names_of_ours_are_answered() {
+    fn only_requests_for_our_names_are_served() {
         let guard = guard(Options {
             listen: "192.168.0.7:80".parse().unwrap(),
             allow_hosts: vec!["archive.example".to_string()],

@@ -61,7 +61,7 @@ impl Listeners {
     }
 }
 
-/// The runtime of a server. Its threads have low priority, so that readers do not delay a crawl.
+/// The runtime of a server. Its threads have low priority, so readers do not delay a crawl.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     Ok(builder.max_blocking_threads(MAX_THREADS).on_thread_start(lower_priority).enable_all().build()?)

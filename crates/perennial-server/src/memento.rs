@@ -197,7 +197,7 @@ fn read_mementos(
     for line in snapshot.lines(&range)? {
         let Ok(line) = CdxjLine::parse(&line?) else { continue };
         let Some(time) = line.date() else { continue };
-        // A page ends between two instants, so that the next page can begin with an instant.
+        // A page ends between two instants, so the next page can begin with an instant.
         let is_full = found.len() > PAGE_MEMENTOS;
         if is_full && found.last().is_some_and(|last: &TimemapEntry| last.time != time) {
             break;

@@ -51,12 +51,12 @@ impl Origins {
     }
 }
 
-/// The name of loopback beside a name.
+/// The name of loopback next to a name.
 fn beside(name: &str) -> &'static str {
     if name == "localhost" { "127.0.0.1" } else { "localhost" }
 }
 
-/// The addresses that `localhost` stands for.
+/// The addresses that `localhost` resolves to.
 pub fn is_usual_loopback(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V4(ip) if ip.octets() == [127, 0, 0, 1])
         || matches!(ip, IpAddr::V6(ip) if ip.is_loopback())

@@ -1,7 +1,7 @@
 //! Snapshots of an archive for requests, as new as the last commit.
 //!
-//! Each request takes a snapshot and releases it at its end, so that a crawl's commits are visible at once and old states are not
-//! held. The connection stays open, which makes this cheap.
+//! Each request takes a snapshot and releases it at its end, so a crawl's commits are visible at once and old states are not
+//! held. The connection remains open, which makes this cheap.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use perennial_archive::{Archive, SettingsWatch, Snapshot, StateFile};
 /// Idle connections that are kept. Fewer requests run at a time.
 const MAX_KEPT: usize = 32;
 
-/// How long a copy of the state is used if the state cannot be read beside its writer.
+/// How long a copy of the state is used if the state cannot be read next to its writer.
 const COPY_LIFE: Duration = Duration::from_secs(10);
 
 /// Cache memory per connection.

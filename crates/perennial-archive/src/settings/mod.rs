@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(format!("{:?}", parse(&with_defaults).unwrap()), format!("{:?}", Settings::default()));
     }
 
-    /// Table, key and default of each row in docs/settings.md.
+    /// Table, key and default of each entry in docs/settings.md, such as "- `robots` = `true`: Obey robots.txt".
     fn documented() -> Vec<(String, String, String)> {
         let text = include_str!("../../../../docs/settings.md");
         let (mut rows, mut table) = (Vec::new(), "");
@@ -241,10 +241,15 @@ mod tests {
             if let Some(header) = line.strip_prefix("## ") {
                 table = header;
             }
-            let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
-            if let ([key, default, _], true) = (cells.as_slice(), line.starts_with("| `")) {
-                rows.push((table.to_owned(), (*key).to_owned(), (*default).to_owned()));
-            }
+            let Some((key, rest)) = line.strip_prefix("- `").and_then(|rest| rest.split_once('`')) else {
+                continue;
+            };
+            let default = rest.strip_prefix(" = `").and_then(|rest| rest.split_once('`'));
+            rows.push((
+                table.to_owned(),
+                key.to_owned(),
+                default.map_or("none", |(value, _)| value).to_owned(),
+            ));
         }
         rows
     }

@@ -20,6 +20,15 @@ use super::{
     unpack_noise,
 };
 
+/// A page that has analyses.
+#[derive(Clone, Copy, Debug)]
+pub struct AnalysedPage {
+    pub page: PageId,
+    /// The time of its last analysis.
+    pub last: Timestamp,
+    pub n_analyses: u64,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownVersion {
     /// The digest of its payload.
@@ -384,10 +393,11 @@ impl Store {
         self.connection.count(sql, params![page.0, until.as_millis()])
     }
 
-    /// Every page that has analyses, with the time of the last analysis and their number.
-    pub fn analysed_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
+    pub fn analysed_pages(&self) -> anyhow::Result<Vec<AnalysedPage>> {
         let sql = "SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page";
-        self.connection.rows(sql, [], |row| Ok((PageId(row.get(0)?), row.time(1)?, row.count(2)?)))
+        self.connection.rows(sql, [], |row| {
+            Ok(AnalysedPage { page: PageId(row.get(0)?), last: row.time(1)?, n_analyses: row.count(2)? })
+        })
     }
 
     /// Calls `each` with the changes that pass the filter, oldest first.

@@ -13,6 +13,15 @@ use super::observations::{PAGES, parse_response_kind};
 use super::rows::{Columns, Statements};
 use super::{QuarantineCounts, Store};
 
+/// A site with captures.
+#[derive(Clone, Debug, Serialize)]
+pub struct SiteCounts {
+    pub host: String,
+    /// Captured pages that people read.
+    pub n_pages: u64,
+    pub n_captures: u64,
+}
+
 /// One capture with the URL of its page and its place in the WARC files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
@@ -320,15 +329,18 @@ impl Store {
         })
     }
 
-    /// Host, captured pages that people read, and captures of every site with captures, largest first. Documents
-    /// rendered by a browser have no host, because they are captures of the pages that they show.
-    pub fn sites(&self) -> anyhow::Result<Vec<(String, u64, u64)>> {
+    /// Every site with captures, largest first. Documents rendered by a browser have no host, because they are captures
+    /// of the pages that they show.
+    pub fn sites(&self) -> anyhow::Result<Vec<SiteCounts>> {
         let sql = format!(
             "SELECT s.host, count(CASE WHEN {PAGES} THEN 1 END), sum(p.n_captures) FROM pages p
              JOIN sites s ON s.id = p.site
              WHERE p.n_captures > 0 AND s.host <> '' GROUP BY s.id ORDER BY 2 DESC, 1"
         );
-        self.connection.rows(&sql, [], |row| Ok((row.get(0)?, row.count(1)?, row.count(2)?)))
+        let read = |row: &Row<'_>| {
+            Ok(SiteCounts { host: row.get(0)?, n_pages: row.count(1)?, n_captures: row.count(2)? })
+        };
+        self.connection.rows(&sql, [], read)
     }
 
     /// A page by its URL.

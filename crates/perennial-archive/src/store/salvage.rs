@@ -57,7 +57,7 @@ impl Store {
     }
 }
 
-/// Copies a state with its log to a file beside it. Returns the name of the copy; `None` if there is no state.
+/// Copies a state with its log to a file next to it. Returns the name of the copy; `None` if there is no state.
 pub fn keep_copy(path: &Path, now: Timestamp) -> io::Result<Option<String>> {
     let copy: PathBuf = path.with_file_name(format!("state-{}.db", now.to_digits14()));
     for suffix in ["", "-wal"] {

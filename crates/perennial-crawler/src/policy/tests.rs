@@ -174,7 +174,7 @@ fn no_period_has_more_visits_than_its_budget() {
 }
 
 #[test]
-fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
+fn the_scheduler_learns_the_result_of_the_analysis_and_not_the_response() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(1.0)), ..ScheduleConfig::default() };
     let mut policy = scheduled(config(), schedule, BudgetTable::default());
     policy.add_new_page(&new_page(1, PageKind::Page));

@@ -263,7 +263,7 @@ impl PageAnalyst {
                 let (analysis, state) =
                     match analysed.and_then(|found| found.context("its payload is not in the archive")) {
                         Ok(found) => found,
-                        // An unreadable capture gets an analysis too, so that later runs do not retry it.
+                        // An unreadable capture gets an analysis too, so later runs do not retry it.
                         Err(error) => {
                             done.failed.push(failed_capture(&waiting.capture, &error));
                             by_response(&waiting.capture, state)
@@ -505,7 +505,7 @@ enum CaptureContent {
     Tree(Box<BlockTree>, String),
     /// A format that cannot be read, such as an image. Only its digest is compared.
     Unreadable,
-    /// A page that says "not found" with status 200.
+    /// A "not found" page with status 200.
     Error,
     /// The archive lacks the payload.
     Missing,

@@ -86,7 +86,7 @@ impl WatchedPages {
                 }
                 _ => Ok(()),
             };
-            // After the observation, because it may have a notice of its own.
+            // After the observation, because it may have its own notice.
             n_notices += note_visit(outbox, rule, url, seen, at + Span::from_millis(1))?;
         }
         Ok(n_notices)

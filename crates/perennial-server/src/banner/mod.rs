@@ -1,6 +1,6 @@
 //! The frame around a replayed page, with a banner that shows the version and its coherence.
 //!
-//! The banner is on the main origin and the archived page in a frame on the replay origin, so that archived scripts cannot reach
+//! The banner is on the main origin and the archived page in a frame on the replay origin, so archived scripts cannot reach
 //! the banner. A banner is about one capture for as long as it exists: if the frame reports a different page, the whole window goes
 //! there. The frame also reports what it loaded, which can only worsen the stated coherence, and which words were clicked.
 //!

@@ -93,7 +93,7 @@ pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<CdxRows>
     Ok(collector.finish())
 }
 
-/// The lines to read. For captures nearest to an instant, the state knows their range, so that a long history is not read whole.
+/// The lines to read. For captures nearest to an instant, the state knows their range, so a long history is not read whole.
 fn range_of(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<KeyRange> {
     let mut range = query.start();
     if let Some((key, at, n)) = query.nearest().filter(|nearest| nearest.2 <= MAX_NEAREST) {

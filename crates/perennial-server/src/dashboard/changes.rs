@@ -64,7 +64,7 @@ impl Parameters {
         pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// A select field. A value that is not offered stays chosen.
+    /// A select field. A value that is not offered remains chosen.
     pub(crate) fn choice(&self, name: &str, label: &str, choices: &[(&str, &str)]) -> Markup {
         let value = self.value(name);
         let other = (!choices.iter().any(|(known, _)| *known == value)).then_some((value, value));

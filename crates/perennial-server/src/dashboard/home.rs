@@ -1,4 +1,4 @@
-//! `/`: recent important changes by page, with the words before and after, and the state of the archive beside them.
+//! `/`: recent important changes by page, with the words before and after, and the state of the archive next to them.
 //!
 //! The query is that of `/changes`; by default it covers a day and importance from 0.1. A span ends with the last capture. Only the
 //! strongest change of each page is shown, and pages of a directory that changed in the same way are grouped.
@@ -263,7 +263,7 @@ fn filters(view: &HomeView, base: &str) -> Markup {
     let since = parameters.get("since").unwrap_or_default();
     let offered = &view.sites[..view.sites.len().min(MAX_SITES)];
     let site = view.site.as_deref();
-    // A site that is not offered stays chosen.
+    // A site that is not offered remains chosen.
     let other = site.filter(|site| !offered.iter().any(|known| known == site));
     let all = (String::new(), format!("All {}", view.sites.len()), site.is_none());
     let named = offered.iter().map(String::as_str).chain(other);

@@ -23,8 +23,8 @@ const MAX_VISITS: usize = 100;
 pub(crate) struct VisitExplanation {
     pub(crate) url: String,
     /// In one sentence.
-    pub(crate) answer: String,
-    /// The facts behind the answer, one sentence each.
+    pub(crate) summary: String,
+    /// The facts behind it, one sentence each.
     pub(crate) reasons: Vec<String>,
     pub(crate) last_visit: Option<Time>,
     /// The next visit, if it is planned.
@@ -97,21 +97,21 @@ pub(crate) fn explain(snapshot: &Snapshot, summary: &Summary, url: &str) -> anyh
     let target = page.as_ref().map(|page| store.target(page.id)).transpose()?.flatten();
     let last_visit = target.as_ref().and_then(|target| target.visited);
     let mut why = VisitExplanation {
-        answer: String::new(),
+        summary: String::new(),
         reasons: Vec::new(),
         last_visit: last_visit.or(page.as_ref().and_then(|page| page.last_seen)).map(Time),
         next: summary.visits.iter().find(|visit| visit.url == url).cloned(),
         url,
     };
     let (Some(page), false) = (page, why.url.is_empty()) else {
-        why.answer = "The archive does not know this URL.".to_string();
+        why.summary = "The archive does not know this URL.".to_string();
         let reason =
             "No captured page links to it, and no followed site starts there. Follow it with perennial add.";
         why.reasons.push(reason.to_string());
         return Ok(why);
     };
     if let Some(site) = summary.followed.paused_site(&why.url) {
-        why.answer = "The site is paused.".to_string();
+        why.summary = "The site is paused.".to_string();
         why.reasons.push(format!(
             "{site} is not visited until you run perennial resume, or press Resume on the site's page."
         ));
@@ -139,12 +139,12 @@ fn add_next(
     let next =
         why.next.as_ref().and_then(|visit| Some((Timestamp::parse(visit.at.as_deref()?).ok()?, visit)));
     if let Some((at, visit)) = next {
-        why.answer = format!("{was}Its next visit is planned for {}.", date_time(at));
+        why.summary = format!("{was}Its next visit is planned for {}.", date_time(at));
         why.reasons.push(sentence(&visit.reason));
         return Ok(());
     }
     let is_page = target.is_some_and(|target| target.kind == PageKind::Page);
-    why.answer = match summary.ranks.get(&page.id) {
+    why.summary = match summary.ranks.get(&page.id) {
         Some((place, ranked)) => {
             why.reasons.push(sentence(&described.entry(None, ranked)?.reason));
             let n_pages = summary.scheduler.n_pages();
@@ -213,7 +213,7 @@ pub(crate) fn render(view: &PlanView, place: Place<'_>) -> Markup {
         @if let Some(why) = &view.explanation {
             section {
                 div.sec { h2 { a.quiet href=(page_href(place.base, &why.url)) { (untrusted(without_scheme(&why.url))) } } }
-                p { b { (untrusted(&why.answer)) } }
+                p { b { (untrusted(&why.summary)) } }
                 dl.belief {
                     @for (number, sentence) in why.reasons.iter().enumerate() {
                         div { dt { @if number == 0 { "Reasons" } } dd { (untrusted(sentence)) } }

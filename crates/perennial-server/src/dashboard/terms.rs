@@ -61,7 +61,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<TermsView, Problem> {
 
 fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::Result<TermsView> {
     let store = snapshot.store();
-    // The span ends with the last capture, so that an archive that is no longer crawled still has terms.
+    // The span ends with the last capture, so an archive that is no longer crawled still has terms.
     let end = store.last_capture(snapshot.archive().horizon())?.unwrap_or_else(now);
     let since = units::parse_time(since_given, end);
     let mut view = TermsView {

@@ -208,7 +208,7 @@ impl Writer<'_> {
         let _ = write!(self.out, " {name}=\"{}\"", escaped(value));
     }
 
-    /// Keeps the URL of a link, so that it is styled and shown as a link. The frame may not open windows.
+    /// Keeps the URL of a link, so it is styled and shown as a link. The frame may not open windows.
     fn write_url(&mut self, value: &str) {
         let resolved = self.base.as_ref().and_then(|base| base.join(value.trim()).ok());
         if let Some(url) = resolved.filter(|url| matches!(url.scheme(), "http" | "https")) {
@@ -302,7 +302,7 @@ impl Writer<'_> {
         self.write_escaped(&text[written..]);
     }
 
-    /// Removed words with their own space, so that nothing remains if they are hidden.
+    /// Removed words with their own space, so nothing remains if they are hidden.
     fn write_gone(&mut self, gone: &Gone) {
         let change = &self.changes[gone.number];
         let (number, group) = (gone.number + 1, change.group.class());

@@ -60,7 +60,7 @@ impl Marks {
         marks
     }
 
-    /// Adds the positions of changes that only the other version shows, so that both can be compared side by side.
+    /// Adds the positions of changes that only the other version shows, so both can be compared side by side.
     pub(super) fn add_absent(
         &mut self,
         changes: &[ShownChange],
@@ -79,7 +79,7 @@ impl Marks {
         }
     }
 
-    /// Adds removed words to the version after, so that one page shows both versions.
+    /// Adds removed words to the version after, so one page shows both versions.
     pub(super) fn add_gone(
         &mut self,
         changes: &[ShownChange],
@@ -117,7 +117,7 @@ impl Marks {
         }
     }
 
-    /// The position of the word at this index of a text, or the position after the last word before it.
+    /// Puts removed text before the word at an index of its text, or after the last word that is on the page.
     fn put_gone(&mut self, own: &[Option<usize>], at: usize, gone: Gone) {
         let (before, from) = own.split_at(at.min(own.len()));
         if gone.text.is_empty() {

@@ -156,7 +156,7 @@ impl ChangesArgs {
             n_left -= found.changes.len();
             for change in &found.changes {
                 let lines = change_lines(change, self.with_noise);
-                // The last line says that there is more.
+                // The last line counts the rest.
                 is_cut = self.limit.is_none() && n_lines > 0 && n_lines + lines.len() >= screen.n_lines;
                 if is_cut {
                     break;
@@ -191,7 +191,7 @@ impl ChangesArgs {
                 PageFilter::Page(url.to_owned())
             }
             Some(host) => {
-                if !store.sites()?.iter().any(|(known, ..)| known == host) {
+                if !store.sites()?.iter().any(|site| site.host == host) {
                     bail!(
                         "the archive does not contain the site {host}: see `perennial status --sites 50`, or name a page as http://{host}/"
                     );

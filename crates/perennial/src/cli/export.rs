@@ -130,7 +130,7 @@ impl ExportArgs {
         if self.output.exists() && !self.force {
             bail!("{} exists: choose another --output, or replace it with --force", self.output.display());
         }
-        // Written under a temporary name, so that a half-written file is not mistaken for an export.
+        // Written under a temporary name, so a half-written file is not mistaken for an export.
         let beside = self.output.with_added_extension("part");
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let (site, page) = (self.site.clone(), self.page.clone());

@@ -46,7 +46,7 @@ pub(super) struct SegmentedPage {
 /// Lays a page out.
 type LayoutFn<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<Layout<'static>> + 'd;
 
-/// A page with fewer words probably needs scripts: most of these pages contain only a message that asks for them.
+/// A page with fewer words probably needs scripts: most of these pages contain only a request to enable them.
 const FEW_WORDS: usize = 20;
 
 impl RendererArgs {

@@ -54,16 +54,16 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the process if a statement does not end. Ending is safe because the statement only reads.
 fn end_after(time: Duration) -> Arc<AtomicBool> {
-    let is_answered = Arc::new(AtomicBool::new(false));
-    let answered = is_answered.clone();
+    let is_done = Arc::new(AtomicBool::new(false));
+    let done = is_done.clone();
     std::thread::spawn(move || {
         std::thread::sleep(time);
-        if !answered.load(Ordering::Acquire) {
+        if !done.load(Ordering::Acquire) {
             note("the statement exceeded its time limit; select less, or raise --time-limit");
             std::process::exit(1);
         }
     });
-    is_answered
+    is_done
 }
 
 impl SqlArgs {
@@ -78,9 +78,9 @@ impl SqlArgs {
             max_bytes: usize::try_from(self.max_memory).unwrap_or(usize::MAX),
         };
         let spinner = context.progress_count(0, "asking");
-        let is_answered = end_after(limits.time.saturating_add(GRACE));
+        let is_done = end_after(limits.time.saturating_add(GRACE));
         let result = query_views(&archive.state_path(), &self.statement.unwrap_or_default(), limits);
-        is_answered.store(true, Ordering::Release);
+        is_done.store(true, Ordering::Release);
         spinner.finish_and_clear();
         let result = result?;
         match self.csv {

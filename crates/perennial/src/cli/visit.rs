@@ -66,7 +66,7 @@ struct VisitReport {
     importance: Option<f64>,
     /// The most important parts of the change.
     changes: Vec<String>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     redirects_to: Option<String>,
 }
 
@@ -124,7 +124,7 @@ fn wait_for_crawl(
     context.note("the running crawl makes the visit");
     let line = wait_for(MAX_WAIT, || log.last_visit(url))?;
     if line.as_ref().is_some_and(|line| line.stored.is_some()) {
-        // The analysis says what changed. Without it, the report says less.
+        // The analysis says what changed. Without it, the report has only the outcome.
         wait_for(MAX_ANALYSIS, || Ok(is_analysed(&archive.store()?, url)?.then_some(())))?;
     }
     Ok(line)

@@ -175,7 +175,7 @@ impl WatchArgs {
     }
 }
 
-/// Checks URLs before a crawl does, and prints what stands in the way.
+/// Checks URLs before a crawl does, and prints the obstacles.
 pub(super) fn check_reach(context: &Context, archive: &Archive, urls: &[Url], allow_private: bool) {
     let seeds = &archive.settings().seeds;
     let target = |url: &Url| ReachTarget {

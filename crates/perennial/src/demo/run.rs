@@ -379,7 +379,7 @@ fn follow_sites(
     server: &LivingServer,
     options: &DemoOptions,
 ) -> anyhow::Result<Archive> {
-    // The settings include the crawl's budget and goal, so that `schedule` and the dashboard plan as the crawl did.
+    // The settings include the crawl's budget and goal, so `schedule` and the dashboard plan as the crawl did.
     let visits = daily_budget(web, options.budget).visits.ceil();
     edit(&archive.settings_path(), |document, _| {
         document["crawl"]["feeds"] = toml_edit::value(options.feeds);

@@ -32,7 +32,7 @@ pub(super) struct ServedPage<'a> {
 }
 
 impl<'a> ServedPage<'a> {
-    /// Returns a page as served at an instant. `request` may be any number; the visitor number on the page stays
+    /// Returns a page as served at an instant. `request` may be any number; the visitor number on the page remains
     /// small.
     pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> ServedPage<'a> {
         ServedPage { web, page, version: web.pages[page].version_at(now), request: request % 800_000, now }

@@ -1,4 +1,4 @@
-//! Charts that stretch with the page: x in per cent, y in pixels, so that text is not distorted. Colours are CSS classes.
+//! Charts that stretch with the page: x in per cent, y in pixels, so text is not distorted. Colours are CSS classes.
 
 mod axis;
 mod hours;
@@ -9,7 +9,7 @@ mod versions;
 pub(crate) use self::axis::Axis;
 pub(crate) use self::hours::{HourChart, hours, small_bars, spent};
 pub(crate) use self::intervals::{Bar, HATCH, intervals};
-pub(crate) use self::shares::{curve, ranges, trend};
+pub(crate) use self::shares::{BoundedShare, curve, ranges, trend};
 pub(crate) use self::versions::{VersionMark, days, strip, versions};
 
 /// `0.6` for 0.600.

@@ -18,10 +18,10 @@ use perennial_engine::analyse::{AdFilters, write_deltas, write_trees};
 use perennial_engine::feeds::articles::{self, ArticleFormat};
 
 const AFTER_HELP: &str = "\
-Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
-`articles` are the articles that feeds announced, one per line as JSON, with every version in full; `articles-markdown` \
-writes them as Markdown. `csv` and `parquet` have one row per change, or with `--table versions` per version, with the columns of docs/sql.md. \
-A damaged record is omitted and counted, and the exit code is 4.
+`wacz` is a zip for ReplayWeb.page, `warc` one WARC file, `cdxj` the index. `articles` are the articles that feeds \
+announced, one per line as JSON with every version, `articles-markdown` the same as Markdown. `vixml` has the blocks of every version, \
+`videlta` the operations of every change. `csv` and `parquet` have one row per entry of --table, with the columns of docs/sql.md. \
+Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A damaged record is omitted and counted, and the exit code is 4.
 
 Examples:
   perennial export --format wacz --output news.wacz --site news.example
@@ -80,23 +80,14 @@ pub(super) struct ExportArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum ExportFormat {
-    /// A zip with WARC, index and page list, for ReplayWeb.page and others
     Wacz,
-    /// One WARC file with a gzip member per record
     Warc,
-    /// The index lines, with the file names of this archive
     Cdxj,
-    /// The articles that feeds announced, one per line as JSON
     Articles,
-    /// The articles as Markdown
     ArticlesMarkdown,
-    /// The blocks of every version: Vi-XML documents below one root
     Vixml,
-    /// The operations of every change: Vi-Delta documents below one root
     Videlta,
-    /// A table for spreadsheets
     Csv,
-    /// A table with typed columns for data frames: pandas, Polars, DuckDB, Spark
     Parquet,
 }
 

@@ -15,18 +15,18 @@ use perennial_engine::analyse::{LoadedPage, PageSpec};
 /// Which engine lays pages out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Renderer {
-    /// The embedded engine, or Chromium for pages that are almost empty without scripts
+    // The embedded engine, or Chromium for pages that are almost empty without scripts.
     Auto,
-    /// The embedded engine: milliseconds, no scripts
+    // The embedded engine: milliseconds, no scripts.
     Layout,
-    /// Chromium: scripts run
+    // Scripts run.
     Chromium,
 }
 
 /// The options of commands that render pages.
 #[derive(clap::Args)]
 pub(super) struct RendererArgs {
-    /// Engine that renders the page
+    /// Engine that renders the page; auto uses Chromium if it is almost empty without scripts
     #[arg(long, value_enum, default_value_t = Renderer::Auto)]
     pub(super) renderer: Renderer,
     /// Run the browser without its sandbox; only for pages that you trust

@@ -15,18 +15,13 @@ use perennial_archive::store::{
 use perennial_engine::analyse::{AdFilters, ElementContent, OperationReport};
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
-/// A table: one row per
+/// A table: one row for each of these. A row of `Deltas` is an operation of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum ExportTable {
-    /// Each change
     Changes,
-    /// Each version of a page
     Versions,
-    /// Each observation of a page
     Observations,
-    /// Each capture
     Captures,
-    /// Each operation of each change, with its words before and after
     Deltas,
 }
 

@@ -84,7 +84,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use analysis::{AnalysedPage, AnalysisPool};
+use analysis::{AnalysisPool, FinishedAnalysis};
 use config_watcher::{ConfigWatcher, RemainingLimits};
 pub use events::CrawlEvent;
 use events::EventReporter;
@@ -407,7 +407,7 @@ impl CrawlLoop {
         }
     }
 
-    fn learn(&mut self, analysed: AnalysedPage, warn: &mut impl FnMut(&str)) {
+    fn learn(&mut self, analysed: FinishedAnalysis, warn: &mut impl FnMut(&str)) {
         analysed.warning.iter().for_each(|warning| warn(warning));
         self.status.n_analysed += u64::from(analysed.outcome.is_some());
         if let Some(reporter) = &self.reporter {

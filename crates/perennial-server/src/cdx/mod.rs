@@ -163,7 +163,7 @@ impl<'q> Collector<'q> {
 
     fn is_collapsed(&mut self, line: &CdxjLine) -> bool {
         let Some((field, length)) = &self.query.collapse else { return false };
-        let value = output::field_of(line, field).unwrap_or_default();
+        let value = output::find_field(line, field).unwrap_or_default();
         let cut: String = value.chars().take(*length).collect();
         let is_same = self.collapsed.as_deref() == Some(&cut);
         self.collapsed = Some(cut);

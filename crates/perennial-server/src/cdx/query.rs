@@ -226,7 +226,7 @@ enum Rule {
 
 impl Filter {
     fn passes(&self, line: &CdxjLine) -> bool {
-        let value = output::field_of(line, &self.field).unwrap_or_default();
+        let value = output::find_field(line, &self.field).unwrap_or_default();
         let fits = match &self.rule {
             Rule::Equals(text) => value == text.as_str(),
             Rule::Contains(text) => value.contains(text.as_str()),

@@ -13,7 +13,7 @@ use url::Url;
 use super::reader::TableReader;
 use super::site::parse_selector;
 use super::write::{replace, tables};
-use super::{edit, one_of};
+use super::{edit, parse_choice};
 
 /// `[[notify]]`: which changes are reported, and to which receiver.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ impl FromStr for NoticeReceiver {
             }
             "email" | "mailto" => parse_mailbox(rest).map(NoticeReceiver::Email),
             _ => {
-                let shape = one_of(kind, &WebFormat::NAMES).map_err(|_| hint())?;
+                let shape = parse_choice(kind, &WebFormat::NAMES).map_err(|_| hint())?;
                 let url = parse_web(rest).ok_or_else(hint)?;
                 match shape == WebFormat::Ntfy && ntfy_topic(&url).is_none() {
                     true => Err("name the topic, as in ntfy:https://ntfy.example/my-topic".to_owned()),
@@ -264,7 +264,7 @@ impl SmtpTable {
             [("starttls", SmtpSecurity::StartTls), ("tls", SmtpSecurity::Tls), ("none", SmtpSecurity::None)];
         SmtpTable {
             server: reader.parsed("server", parse_server),
-            security: reader.parsed("security", |text| one_of(text, &CHOICES)).unwrap_or_default(),
+            security: reader.parsed("security", |text| parse_choice(text, &CHOICES)).unwrap_or_default(),
             from: reader
                 .parsed("from", |text| match text {
                     "" => Ok(String::new()),

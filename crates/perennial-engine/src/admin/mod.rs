@@ -420,7 +420,7 @@ pub fn perform(
     };
     let line = |edited: &SiteEdit| {
         let name = if edited.is_new || action.name() != "add" { action.name() } else { "set" };
-        // The name of the action already says that the site is paused.
+        // The name of the action already contains this.
         let details = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
         AuditEntry::new(now, who, name, edited.url.as_str(), details.collect::<Vec<_>>().join(", "))
     };
@@ -445,7 +445,7 @@ pub fn perform(
     Ok(AdminOutcome { lines, settings: Settings::load(&path)? })
 }
 
-/// Watches a page. A page of a larger site gets a table of its own, any other page is a site.
+/// Watches a page. A page of a larger site gets its own table, any other page is a site.
 fn watch(
     path: &Path,
     known: &Settings,
@@ -487,7 +487,7 @@ fn put_watched(path: &Path, known: &Settings, url: Url, times: VisitTimes) -> an
     Ok(vec![SiteEdit { url: page.url, is_new, changed }])
 }
 
-/// The page with a table of its own that a name means, if any.
+/// The page with its own table that a name means, if any.
 fn watched_page(known: &Settings, name: &str) -> Option<Url> {
     let url = parse_url(name).ok().filter(|url| known.seeds.with_url(url).is_none())?;
     known.pages.iter().any(|page| page.url == url).then_some(url)

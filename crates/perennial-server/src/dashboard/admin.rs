@@ -223,23 +223,23 @@ pub(crate) fn all_settings(place: Place<'_>, seeds: &[Seed]) -> Markup {
 /// The audit log.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Audit")]
-pub(crate) struct View {
+pub(crate) struct AuditView {
     n_actions: usize,
     /// The latest first.
     actions: Vec<AuditEntry>,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<AuditView, Problem> {
     let mut actions = Vec::new();
     let read = each_audit_entry(request.served.pool.archive().root(), |action| actions.push(action));
     read.map_err(|error| Problem::internal(&error.into()))?;
     let n_actions = actions.len();
     actions.reverse();
     actions.truncate(MAX_ACTIONS);
-    Ok(View { n_actions, actions })
+    Ok(AuditView { n_actions, actions })
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &AuditView, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {

@@ -101,7 +101,7 @@ pub(super) fn waiting(request: &Request<'_>, url: &str) -> Result<Option<Respons
         let known = snapshot.store().page(url)?.is_some();
         let Some(summary) = summary.filter(|_| known) else { return Ok(Vec::new()) };
         let why = explain(snapshot, summary, url)?;
-        Ok(std::iter::once(why.answer).chain(why.reasons).collect())
+        Ok(std::iter::once(why.summary).chain(why.reasons).collect())
     })?;
     let place = request.place();
     let state = match (since, is_running) {

@@ -63,7 +63,7 @@ use serde::Serialize;
 use self::layout::Place;
 use super::body::Body;
 use super::problem::Problem;
-use super::request::{Form, Request};
+use super::request::{Request, ResponseFormat};
 use super::{api, pages};
 use perennial_archive::store::{PageRow, Store};
 
@@ -76,8 +76,8 @@ pub(crate) fn respond<V: Serialize>(
     render: impl FnOnce(&V, Place<'_>) -> Markup,
 ) -> Response<Body> {
     match request.form {
-        Form::Html => pages::html(render(view, request.place())),
-        Form::Json => api::json(view),
+        ResponseFormat::Html => pages::html(render(view, request.place())),
+        ResponseFormat::Json => api::json(view),
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct RuleView {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Notices")]
-pub(crate) struct View {
+pub(crate) struct NoticesView {
     /// The URL of an Atom feed of these changes.
     feed: String,
     rules: Vec<RuleView>,
@@ -52,7 +52,7 @@ pub(crate) struct View {
     query: String,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<NoticesView, Problem> {
     let least = match request.given("least").map(str::parse) {
         None => None,
         Some(Ok(least)) if (0.0..=1.0).contains(&least) => Some(least),
@@ -64,7 +64,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         ("least", least.map(|least: f64| least.to_string()).as_deref()),
     ]);
     let feed = format!("{}/changes.atom?{query}", request.served.base);
-    Ok(View { feed, rules: request.with(rules)?, place, least, query })
+    Ok(NoticesView { feed, rules: request.with(rules)?, place, least, query })
 }
 
 fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<RuleView>> {
@@ -89,7 +89,7 @@ fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<RuleView>> {
     Ok(archive.settings().notify.iter().map(rule).collect())
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &NoticesView, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {
@@ -120,7 +120,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
 }
 
 /// The form of a rule; how to add one elsewhere for readers who may not.
-fn messages(view: &View, place: Place<'_>) -> Markup {
+fn messages(view: &NoticesView, place: Place<'_>) -> Markup {
     let AdminAccess::On(_) = place.admin else { return html! { (commands(view)) (login_hint(place)) } };
     let back = format!("{}/notices", place.base);
     html! {
@@ -143,7 +143,7 @@ fn messages(view: &View, place: Place<'_>) -> Markup {
     }
 }
 
-fn commands(view: &View) -> Markup {
+fn commands(view: &NoticesView) -> Markup {
     let page = view.place.as_deref().filter(|place| place.contains("://"));
     let least = view.least.map(|least| format!(" --min-importance {least}")).unwrap_or_default();
     html! {

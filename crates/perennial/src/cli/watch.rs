@@ -37,7 +37,7 @@ Examples:
 /// Follow one page and report its changes.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Watch {
+pub(super) struct WatchArgs {
     /// URL of the page; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_url)]
     url: Url,
@@ -91,7 +91,7 @@ struct WatchReport {
     rules: Vec<String>,
 }
 
-impl Watch {
+impl WatchArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
         let is_new = archive.settings().seeds.of_page(&self.url).is_none();
@@ -107,7 +107,7 @@ impl Watch {
         context.perform(&archive, &action)?;
         // Opened again, because the settings have changed.
         let archive = context.open()?;
-        let every = FollowedSites::load(&archive, &archive.store()?)?.every_of(self.url.as_str());
+        let every = FollowedSites::load(&archive, &archive.store()?)?.visit_interval(self.url.as_str());
         let report = WatchReport {
             url: self.url.to_string(),
             is_new,
@@ -172,13 +172,13 @@ impl Watch {
     }
 }
 
-/// Checks URLs before a crawl does, and prints what stands in the way.
+/// Checks URLs before a crawl does, and prints the obstacles.
 pub(super) fn check_reach(context: &Context, archive: &Archive, urls: &[Url], allow_private: bool) {
     let seeds = &archive.settings().seeds;
     let target = |url: &Url| ReachTarget {
         url: url.clone(),
         allow_private: allow_private || seeds.of_page(url).is_some_and(|seed| seed.allow_private),
-        every: archive.settings().interval_of(url),
+        every: archive.settings().user_interval(url),
     };
     let targets: Vec<ReachTarget> = urls.iter().map(target).collect();
     check_robots(archive, &targets).iter().for_each(|problem| context.note(problem));

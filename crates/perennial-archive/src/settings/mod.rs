@@ -37,7 +37,7 @@ use url::Url;
 use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
 pub use crawl::{BudgetTable, CrawlTable};
-pub use notify::{NoticeReceiver, NotifyRule, SmtpSecurity, SmtpTable, WebFormat, put_rule};
+pub use notify::{NoticeReceiver, NotifyRule, SmtpSecurity, SmtpTable, WebFormat, put_rule, remove_rule};
 pub use parts::{PageParts, PinnedPart};
 
 pub use reader::{Mistakes, nearest};

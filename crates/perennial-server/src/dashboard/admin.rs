@@ -241,7 +241,6 @@ pub(crate) fn load(request: &Request<'_>) -> Result<AuditView, Problem> {
 
 pub(crate) fn render(view: &AuditView, place: Place<'_>) -> Markup {
     let main = html! {
-        p.crumbs { a href={ (place.base) "/sites" } { "sites" } " / audit log" }
         div.head {
             div {
                 h1 { "Audit log" }
@@ -277,7 +276,7 @@ pub(crate) fn render(view: &AuditView, place: Place<'_>) -> Markup {
             }
         }
     };
-    Shell::new(place, Tab::Sites, "Audit log", Some("/api/audit".into())).page(&main)
+    Shell::new(place, Tab::Audit, "Audit log", Some("/api/audit".into())).page(&main)
 }
 
 /// The login page. Its form contains the key of the URL, if there is one.

@@ -111,7 +111,7 @@ pub(crate) fn render_list(list: &ListView, place: Place<'_>) -> Markup {
         }
     };
     let json = format!("/api/articles?{}", query(&[("site", site)]));
-    Shell::new(place, Tab::Sites, "Articles and posts", Some(json)).page(&main)
+    Shell::new(place, Tab::Articles, "Articles and posts", Some(json)).page(&main)
 }
 
 fn table(articles: &[ArticleRow], base: &str) -> Markup {
@@ -294,7 +294,7 @@ pub(crate) fn render(view: &ArticleView, place: Place<'_>) -> Markup {
         }
     };
     let json = format!("/api/article?url={}", escape(&view.page));
-    Shell::new(place, Tab::Sites, "Article", Some(json)).page(&main)
+    Shell::new(place, Tab::Articles, "Article", Some(json)).page(&main)
 }
 
 fn version_entry(number: usize, version: &ArticleVersionView, url: &str, base: &str) -> Markup {

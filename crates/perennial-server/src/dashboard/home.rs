@@ -15,6 +15,7 @@ use serde::{Serialize, Serializer};
 use super::change::{ChangeView, directory, entry, event};
 use super::changes::{LEAST, ORDERS, Parameters};
 use super::components::{Time, choice, empty, segments};
+use super::follow::follow_form;
 use super::layout::{Place, Shell, Tab, notices_href};
 use super::overview::Overview;
 use super::reader_cookie::ReaderCookie;
@@ -212,7 +213,7 @@ pub(crate) fn render(view: &HomeView, place: Place<'_>) -> Markup {
                 h1 { (counted(view.n_pages as u64, "important page change", "important page changes")) }
                 (lead(view))
             }
-            div.row { a.btn href=(notices_href(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
+            div.row { @if view.last_capture.is_some() { (follow_form(place, false)) } a.btn href=(notices_href(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
         }
         (view.archive.first_warning())
         div.home {
@@ -224,7 +225,7 @@ pub(crate) fn render(view: &HomeView, place: Place<'_>) -> Markup {
                     }
                     (entry(base, page))
                 }
-                (end(view, base))
+                (end(view, place))
             }
             (view.archive.render(place))
         }
@@ -291,14 +292,18 @@ fn filters(view: &HomeView, base: &str) -> Markup {
     }
 }
 
-fn end(view: &HomeView, base: &str) -> Markup {
+fn end(view: &HomeView, place: Place<'_>) -> Markup {
+    let base = place.base;
     let n_shown: usize = view.pages.iter().map(|page| 1 + page.similar.len()).sum();
     match (view.last_capture, view.n_pages, view.n_pages.saturating_sub(n_shown)) {
-        (None, ..) => empty(
-            "Nothing is followed yet",
-            "Name a site, and Perennial visits it politely until you stop it.",
-            Some("perennial run https://example.org/"),
-        ),
+        (None, ..) => html! {
+            (empty(
+                "Nothing is captured yet",
+                "Name a page or a site, and Perennial visits it politely until you stop it.",
+                Some("perennial run https://example.org/"),
+            ))
+            (follow_form(place, true))
+        },
         (Some(_), 0, _) => empty(
             &format!("No change of importance {} or more in this span", view.least),
             "Choose a longer span or a lower importance. The page of each site lists all its pages.",

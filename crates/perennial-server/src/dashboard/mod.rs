@@ -22,6 +22,7 @@
 //!
 //! | file | shared by pages |
 //! |---|---|
+//! | `follow` | the form that follows a page, and the page of a URL that waits for its first capture |
 //! | `layout` | the frame of all pages, and the paths of pages |
 //! | `components` | untrusted text, times, importance, words, form fields |
 //! | `change` | the entry of a change |
@@ -37,6 +38,7 @@ pub(crate) mod changes;
 mod charts;
 pub(crate) mod compare;
 pub(crate) mod components;
+mod follow;
 mod headlines;
 pub(crate) mod home;
 pub mod layout;

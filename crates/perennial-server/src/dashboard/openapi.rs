@@ -247,9 +247,12 @@ fn admin_operation(generator: &mut SchemaGenerator) -> Value {
                 "properties": {
                     "act": {
                         "type": "string",
-                        "enum": ["add", "remove", "pause", "resume", "set", "pin", "ignore", "release", "retry"],
+                        "enum": [
+                            "add", "remove", "pause", "resume", "set", "watch", "notify", "remove-rule", "pin",
+                            "ignore", "release", "retry",
+                        ],
                     },
-                    "url": { "type": "string", "description": "URL or host of the site; for retry a page or a host" },
+                    "url": { "type": "string", "description": "URL or host of the site; for retry a page or a host; for watch a page; all but notify and remove-rule need it" },
                     "scope": { "type": "string", "enum": ["page", "prefix", "host", "domain"] },
                     "weight": { "type": ["number", "string", "null"] },
                     "budget": {
@@ -262,8 +265,19 @@ fn admin_operation(generator: &mut SchemaGenerator) -> Value {
                     "hours": { "type": ["string", "null"], "description": "Such as Mon-Fri 08:00-18:00" },
                     "selector": { "type": "string" },
                     "importance": { "type": ["number", "string", "null"] },
+                    "receiver": {
+                        "type": "string",
+                        "enum": ["email", "webhook", "ntfy", "slack", "apprise"],
+                        "description": "For watch and notify: the kind of `to`",
+                    },
+                    "to": { "type": "string", "description": "URL or mail address that receives notices" },
+                    "place": { "type": "string", "description": "For notify: a host or a page; empty for all" },
+                    "name": { "type": "string", "description": "The name of a rule" },
+                    "min_importance": { "type": ["number", "string", "null"] },
+                    "appears": { "type": "string", "description": "Words that must appear in a reported change" },
+                    "vanishes": { "type": "string" },
                 },
-                "required": ["act", "url"],
+                "required": ["act"],
                 "additionalProperties": false,
             } } },
         },

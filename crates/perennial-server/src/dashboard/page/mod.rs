@@ -5,6 +5,7 @@ mod thumbnails;
 mod time_line;
 mod versions;
 
+use hyper::http::Response;
 use maud::{Markup, PreEscaped, html};
 use perennial_core::memento::replay_url::{QueryParameters, escape, latest_time};
 use perennial_core::time::{Span, Timestamp};
@@ -21,11 +22,13 @@ use self::versions::{Version, load_versions, version_table};
 use super::admin::button;
 use super::charts::HATCH;
 use super::components::{Time, crumbs, empty, time, title, untrusted};
+use super::follow::waiting;
 use super::headlines::{Headlines, ItemView, headline_lists};
 use super::layout::{
     Place, Shell, Tab, compare_href, host_with_port, notices_href, page_href, path, version_href,
 };
-use super::{Problem, Request, known_page};
+use super::{Problem, Request, ResponseFormat, known_page, respond};
+use crate::body::Body;
 use crate::summary::Summary;
 use perennial_archive::Snapshot;
 use perennial_archive::store::{AnalysisCounts, AnalysisDay, PageRow, Store};
@@ -95,9 +98,26 @@ pub(crate) struct PageView {
     is_followed: bool,
 }
 
+/// Responds with the page, or with its state while a followed page waits for its first capture.
+pub(crate) fn show(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let url = named_url(request)?;
+    let is_captured = |store: &Store| Ok(known_page(store, url)?.is_some_and(|page| page.n_captures > 0));
+    if request.form == ResponseFormat::Html
+        && !request.with(|snapshot| is_captured(snapshot.store()))?
+        && let Some(waiting) = waiting(request, url)?
+    {
+        return Ok(waiting);
+    }
+    Ok(respond(request, &load(request)?, render))
+}
+
 /// The URL of the page is in the path, unencoded, or in the parameter `url`.
+fn named_url<'r>(request: &'r Request<'_>) -> Result<&'r str, Problem> {
+    if request.rest.is_empty() { request.needed("url") } else { Ok(request.rest) }
+}
+
 pub(crate) fn load(request: &Request<'_>) -> Result<PageView, Problem> {
-    let url = if request.rest.is_empty() { request.needed("url")? } else { request.rest };
+    let url = named_url(request)?;
     let view = request.with_summary(|snapshot, summary| match known_page(snapshot.store(), url)? {
         Some(page) => PageView::load(&page, &request.query, snapshot, summary).map(Some),
         None => Ok(None),

@@ -88,6 +88,8 @@ mod sql;
 mod stopping;
 mod tables;
 mod terms;
+#[cfg(feature = "interop")]
+mod timestamps;
 mod town;
 mod tutorial;
 mod unfinished;

@@ -160,6 +160,11 @@ impl Manifest {
         self.hashes.last().map_or("", String::as_str)
     }
 
+    /// The hash of an entry, counted from 1.
+    pub(crate) fn hash_of(&self, n: u64) -> Option<&str> {
+        self.hashes.get((n as usize).checked_sub(1)?).map(String::as_str)
+    }
+
     /// The last act on each file.
     fn latest(&self) -> BTreeMap<&str, &ManifestAct> {
         self.entries.iter().map(|entry| (entry.act.file(), &entry.act)).collect()

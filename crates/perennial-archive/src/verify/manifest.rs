@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{Defect, DefectKind, MANIFEST, UnfinishedWork, VerifyReport};
 use crate::manifest::{self, Manifest, ManifestEntry};
+use crate::timestamp::{ManifestTimestamp, check_timestamps};
 use crate::{Archive, files};
 
 /// The chain of digests of complete files.
@@ -12,6 +13,8 @@ pub struct ManifestReport {
     pub n_entries: u64,
     /// The hash of the last entry. Whoever keeps it can prove later that nothing up to there was changed.
     pub head: String,
+    /// What a timestamp server stated about entries, oldest first.
+    pub timestamps: Vec<ManifestTimestamp>,
     /// Acts that changed or removed bytes: erasures, cut ends, lost files.
     pub removals: Vec<ManifestEntry>,
 }
@@ -36,10 +39,15 @@ pub(super) fn check_manifest(
             report.defects.push(Defect::new(DefectKind::Manifest, name, None, what.to_owned()));
         }
     }
+    let (timestamps, wrong) = check_timestamps(archive, manifest)?;
+    for (file, what) in wrong {
+        report.defects.push(Defect::new(DefectKind::Manifest, file, None, what));
+    }
     let removals = manifest.entries.iter().filter(|entry| entry.act.is_removal());
     report.manifest = ManifestReport {
         n_entries: manifest.entries.len() as u64,
         head: manifest.head().to_owned(),
+        timestamps,
         removals: removals.cloned().collect(),
     };
     Ok(())

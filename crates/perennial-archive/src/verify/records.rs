@@ -13,7 +13,7 @@ use crate::scan::{ScanItem, scan};
 use crate::store::{Capture, CaptureRow, FileRow, FileState, Store};
 use crate::{Archive, Snapshot, files};
 
-fn check_files(
+pub(super) fn check_files(
     snapshot: &Snapshot,
     manifest: &Manifest,
     being_erased: &[String],

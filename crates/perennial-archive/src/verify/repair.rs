@@ -9,7 +9,7 @@ use crate::manifest::{self, Manifest, ManifestAct};
 use crate::recover::{self, Repair};
 use crate::repair::cut_torn_end;
 use crate::scan::{ScanItem, scan};
-use crate::store::{Store, Texts, keep_copy};
+use crate::store::{Store, Texts, correct_flips, keep_copy};
 use crate::{Archive, files, index, now};
 
 /// Moves half-written ends to side files, adds missing captures to the state, and rebuilds what contradicts the records:
@@ -17,8 +17,9 @@ use crate::{Archive, files, index, now};
 /// the new one.
 pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
     let lock = WriteLock::take(archive.root())?;
-    Store::refuse_later_schema(&archive.state_path())?;
     let mut repairs = Vec::new();
+    turn_flips_back(archive, &mut repairs)?;
+    Store::refuse_later_schema(&archive.state_path())?;
     cut_torn_ends(archive, &mut repairs)?;
     let recovered = archive.store().and_then(|_| recover::recover(archive)).and_then(|(mut store, found)| {
         repairs.extend(found);
@@ -50,6 +51,18 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
     drop(lock);
     report.repairs = repairs;
     Ok(report)
+}
+
+/// Corrects single flipped bits of the databases, so that nothing in them is lost.
+fn turn_flips_back(archive: &Archive, repairs: &mut Vec<Repair>) -> anyhow::Result<()> {
+    for path in [archive.state_path(), archive.texts_path(), archive.outbox_path()] {
+        let n_flips = correct_flips(&path)?;
+        if n_flips > 0 {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            repairs.push(Repair::TurnedBack { file, n_flips });
+        }
+    }
+    Ok(())
 }
 
 /// Rebuilds the state, and keeps the former one beside it.

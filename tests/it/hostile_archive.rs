@@ -17,7 +17,7 @@ use crate::web::{Reply, Web, html, status};
 const PAGE: &str = "<!doctype html><title>t</title><h1>A page</h1><p>With some words to read on it.</p>";
 
 /// A record exactly as an attacker writes it, with any additional fields.
-fn record(kind: &str, url: &str, time: &str, fields: &str, block: &[u8]) -> Vec<u8> {
+pub(crate) fn record(kind: &str, url: &str, time: &str, fields: &str, block: &[u8]) -> Vec<u8> {
     let content_type = match kind {
         "response" => "application/http; msgtype=response",
         _ => "text/plain",
@@ -33,7 +33,7 @@ fn record(kind: &str, url: &str, time: &str, fields: &str, block: &[u8]) -> Vec<
     bytes
 }
 
-fn response(url: &str, time: &str, fields: &str, body: &str) -> Vec<u8> {
+pub(crate) fn response(url: &str, time: &str, fields: &str, body: &str) -> Vec<u8> {
     let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}");
     record("response", url, time, fields, block.as_bytes())
 }
@@ -369,7 +369,7 @@ fn a_line_of_an_index_without_end_is_passed_over_in_little_memory() {
 }
 
 /// Characters that control a terminal.
-fn commands_in(text: &str) -> Vec<char> {
+pub(crate) fn commands_in(text: &str) -> Vec<char> {
     let obeys = |c: &char| {
         c.is_control() && !matches!(c, '\n' | '\t')
             || ('\u{202a}'..='\u{202e}').contains(c)
@@ -541,7 +541,7 @@ fn a_run_of_the_index_that_cannot_be_read_is_written_again() {
 }
 
 /// A zip file with these entries, deflated, as plain `zip -r` makes it. Names may occur several times.
-fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in entries {
         let mut member = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
@@ -599,4 +599,30 @@ fn a_damaged_entry_of_a_zip_file_is_named_and_the_others_are_read() {
     let report = import_only(&archive, &file(&archive, "damaged.wacz", &bytes));
     assert_eq!((total(&report, "n_captures"), total(&report, "n_defects")), (1, 1), "{report}");
     verified(&archive, 0);
+}
+
+#[test]
+fn an_erasure_names_the_urls_that_lose_their_content() {
+    let archive = Archive::new();
+    let fields = format!(
+        "WARC-Payload-Digest: {}\r\nWARC-Refers-To-Target-URI: http://a.example/private\r\nWARC-Refers-To-Date: 2024-01-01T00:00:00Z\r\n",
+        sha1_label(PAGE.as_bytes())
+    );
+    let revisit =
+        |url: &str| record("revisit", url, "2024-01-02T00:00:00Z", &fields, b"HTTP/1.1 200 OK\r\n\r\n");
+    let bytes = [
+        response("http://a.example/private", "2024-01-01T00:00:00Z", "", PAGE),
+        revisit("http://a.example/private"),
+        revisit("http://mirror.example/"),
+    ];
+    import_only(&archive, &file(&archive, "mirrored.warc", &bytes.concat()));
+    let erase = ["erase", "http://a.example/private", "--reason", "request 7"];
+    let planned = archive.json(&erase);
+    assert_eq!(planned["losing"], serde_json::json!(["http://mirror.example/"]), "{planned}");
+    let done = archive.ok(&[&erase[..], &["--yes"]].concat());
+    assert!(done.contains("refers to it: http://mirror.example/"), "{done}");
+    assert!(done.contains("erased 2 records of 1 URL,"), "{done}");
+    verified(&archive, 0);
+    let shown = perennial(&archive.root, ["view", "--raw", "http://mirror.example/"]);
+    assert!(shown.stderr.contains("no record of this archive contains its payload"), "{}", shown.stderr);
 }

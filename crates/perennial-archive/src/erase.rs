@@ -8,6 +8,7 @@
 //! 3. Captures in these files get their new places in the state; erased ones leave it with all that was derived from
 //!    them. The index is written again, the text index is removed.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,9 @@ use super::manifest::{self, Manifest, ManifestAct};
 use super::scan::{ScanItem, scan};
 use super::writer::{ArchiveWriter, DELTA_PREFIX, random_seed};
 use super::{Archive, files, index, now, sync_dir, write_whole};
-use crate::store::{CaptureRow, Outbox, QuarantinedRecord, Store, Texts, parse_site_name};
+use crate::store::{
+    Capture, CaptureFilter, CaptureKind, CaptureRow, Outbox, QuarantinedRecord, Store, Texts, parse_site_name,
+};
 
 /// The field of a tombstone with the number of the removal.
 const ERASED: &str = "Perennial-Erased";
@@ -132,6 +135,8 @@ pub struct ErasureReport {
     pub n_urls: u64,
     /// The first URLs.
     pub urls: Vec<String>,
+    /// Other URLs with captures that refer to an erased payload, which no other record contains.
+    pub losing: Vec<String>,
     /// Files beside the archive's own that may contain the same bytes: torn ends, former states.
     pub not_erased: Vec<String>,
 }
@@ -143,7 +148,7 @@ pub fn plan_erasure(
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<ErasureReport> {
     let mut report = ErasureReport { what: part.name().to_owned(), ..ErasureReport::default() };
-    let mut urls = std::collections::BTreeSet::new();
+    let mut urls = BTreeSet::new();
     for file in files::list(&archive.warc_dir())? {
         let n_before = report.n_records;
         each_record(archive, &file.name, progress, &mut |header, extent| {
@@ -160,8 +165,35 @@ pub fn plan_erasure(
     }
     report.n_urls = urls.len() as u64;
     report.urls = urls.into_iter().take(MAX_LISTED).collect();
+    report.losing = losing_urls(&archive.store()?, part)?;
     report.not_erased = side_files(archive)?;
     Ok(report)
+}
+
+/// URLs outside of a part whose revisits would lose their payload with it, at most as many as are listed.
+fn losing_urls(store: &Store, part: &ErasedPart) -> anyhow::Result<Vec<String>> {
+    let is_stored = |capture: &Capture| matches!(capture.kind, CaptureKind::Response | CaptureKind::Resource);
+    let mut erased = HashSet::new();
+    store.each_capture(&CaptureFilter::default(), |capture| {
+        if is_stored(&capture) && part.contains(&capture.url) {
+            erased.extend([Some(capture.digest), capture.content].into_iter().flatten());
+        }
+        Ok(())
+    })?;
+    let (mut kept, mut losing) = (HashSet::new(), Vec::new());
+    store.each_capture(&CaptureFilter::default(), |capture| {
+        let names = [Some(capture.digest.clone()), capture.content.clone()].into_iter().flatten();
+        let of_erased: Vec<String> = names.filter(|name| erased.contains(name)).collect();
+        match (of_erased.is_empty(), part.contains(&capture.url)) {
+            (true, _) | (_, true) => {}
+            _ if is_stored(&capture) => kept.extend(of_erased),
+            _ => losing.push((capture.url, of_erased)),
+        }
+        Ok(())
+    })?;
+    losing.retain(|(_, names)| !names.iter().any(|name| kept.contains(name)));
+    let urls: BTreeSet<String> = losing.into_iter().map(|(url, _)| url).collect();
+    Ok(urls.into_iter().take(MAX_LISTED).collect())
 }
 
 /// Erases. The caller has asked for confirmation.

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use perennial_core::text::quantity::counted;
 use serde::Serialize;
 
 use super::erase::complete_erasure;

@@ -10,10 +10,10 @@ use std::sync::mpsc::Sender;
 
 use perennial_core::notice::ChangeKind;
 use perennial_core::schedule::units::write_budget;
+use perennial_core::text::quantity::counted;
 use perennial_core::text::untrusted::{quoted, shorten};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
-use perennial_engine::html::dates::counted;
 use perennial_engine::notify::Delivery;
 
 use super::CrawlLoop;

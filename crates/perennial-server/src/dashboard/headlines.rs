@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::charts::{Axis, Bar, intervals};
 use super::components::{Time, became, segments, title};
-use perennial_engine::html::dates::{counted, day_and_minute};
+use perennial_core::text::quantity::counted;
+use perennial_engine::html::dates::day_and_minute;
 
 /// A list of headlines, in order.
 pub(crate) struct HeadlineList {

@@ -12,7 +12,7 @@ use super::{Problem, Request};
 use perennial_archive::Snapshot;
 use perennial_archive::settings::{NoticeReceiver, NotifyRule, WebFormat};
 use perennial_archive::store::Outbox;
-use perennial_engine::html::dates::{counted, grouped};
+use perennial_core::text::quantity::{counted, grouped};
 
 /// A notification rule, without the receiver's URL, which may contain a secret.
 #[derive(Serialize, JsonSchema)]

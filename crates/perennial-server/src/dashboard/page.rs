@@ -31,9 +31,10 @@ use perennial_archive::Snapshot;
 use perennial_archive::store::{
     AnalysisCounts, AnalysisDay, AnalysisRow, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
 };
+use perennial_core::text::quantity::{counted, grouped};
 use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::html::dates::{
-    counted, day_long, day_of_year, day_short, grouped, minute, month_name, start_of_day, year_and_month,
+    day_long, day_of_year, day_short, minute, month_name, start_of_day, year_and_month,
 };
 use perennial_engine::learn::{
     ENOUGH_VISITS, are_hours_known, confidence, expected_by_period, index_threshold, is_rate_known,
@@ -133,6 +134,9 @@ pub(crate) struct View {
     n_captures: u64,
     first_capture: Option<Time>,
     last_capture: Option<Time>,
+    /// Whether the page has no capture up to now.
+    #[serde(skip)]
+    is_future: bool,
     /// Analysed captures.
     n_observations: u64,
     n_changes: u64,
@@ -198,7 +202,8 @@ impl View {
     ) -> anyhow::Result<View> {
         let store = snapshot.store();
         let PageRow { id: page, url, n_captures, .. } = row.clone();
-        let span = row.first_seen.zip(row.last_seen);
+        let horizon = snapshot.archive().horizon();
+        let span = row.first_seen.zip(store.last_seen(row, horizon)?);
         let window = window(parameters, span);
         let shows_all = parameters.get("show") == Some("all");
         let lines =
@@ -222,6 +227,7 @@ impl View {
             n_captures,
             first_capture: span.map(|(first, _)| first.into()),
             last_capture: span.map(|(_, last)| last.into()),
+            is_future: span.is_some_and(|(_, last)| last > horizon),
             n_observations,
             n_changes,
             n_unchanged,
@@ -544,7 +550,8 @@ fn head(view: &View, place: Place<'_>) -> Markup {
                     @if let Some((first, last)) = view.first_capture.zip(view.last_capture) {
                         (counted(view.n_captures, "capture", "captures")) " since " (day_of_year(*first)) ": "
                         (counted(view.n_changes, "change", "changes")) ", " (grouped(view.n_unchanged))
-                        " times unchanged. Last capture " (time(*last)) "."
+                        " times unchanged. Last capture " (time(*last))
+                        @if view.is_future { ", which is in the future" } "."
                     }
                     @if let Some(items) = &view.items { " " (items.describe()) }
                     @if let Some(pattern) = &view.pattern { " Time zone of the site: " (pattern.zone) "." }

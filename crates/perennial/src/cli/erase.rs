@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use clap::Args;
+use perennial_core::text::quantity::counted;
 
 use super::{Context, Exit, context::human_bytes};
 use perennial_archive::erase::{ErasedPart, ErasureReport, erase, plan_erasure};
@@ -75,12 +76,15 @@ fn print(report: &ErasureReport, is_confirmed: bool, out: &mut dyn std::io::Writ
     let verb = if report.is_done { "erased" } else { "would erase" };
     writeln!(
         out,
-        "{verb} {} records of {} URLs, {}, in {} WARC files",
-        report.n_records,
-        report.n_urls,
+        "{verb} {} of {}, {}, in {}",
+        counted(report.n_records, "record", "records"),
+        counted(report.n_urls, "URL", "URLs"),
         human_bytes(report.bytes),
-        report.files.len()
+        counted(report.files.len() as u64, "WARC file", "WARC files")
     )?;
+    for url in &report.losing {
+        writeln!(out, "has the same content and refers to it: {url}")?;
+    }
     for file in &report.not_erased {
         writeln!(out, "not touched, may contain the same: {file}")?;
     }

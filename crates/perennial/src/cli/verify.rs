@@ -9,8 +9,8 @@ use perennial_archive::verify::{
     Defect, ManifestReport, UnfinishedWork, VerifyReport, rebuild, repair, verify_present,
 };
 use perennial_archive::{Archive, ArchiveWriter, Repair, now};
+use perennial_core::text::quantity::counted;
 use perennial_crawler::make_frontier;
-use perennial_engine::html::dates::counted;
 use perennial_engine::timestamps::request_timestamp;
 
 const AFTER_HELP: &str = "\

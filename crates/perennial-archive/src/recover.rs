@@ -97,11 +97,8 @@ impl fmt::Display for Repair {
             }
             Repair::Erased { what } => write!(f, "completed the removal of {what}, which was begun"),
             Repair::TurnedBack { file, n_flips } => {
-                let bits = if *n_flips == 1 { "bit" } else { "bits" };
-                write!(
-                    f,
-                    "repaired {file}: turned {n_flips} flipped {bits} back, which the checksums located"
-                )
+                let bits = counted(*n_flips, "flipped bit", "flipped bits");
+                write!(f, "repaired {file}: turned {bits} back, which the checksums located")
             }
             Repair::MadeIndexAnew => write!(f, "repaired: the index was rebuilt from the state"),
             Repair::RemovedTexts => {

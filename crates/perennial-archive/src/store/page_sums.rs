@@ -312,7 +312,8 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc.sum().max(1)
 }
 
-/// The pages in the committed part of a write-ahead log with their checksums, each version of a page.
+/// The pages in the committed part of a write-ahead log with their checksums, each version of a page. SQLite's own
+/// checksums of the log are not compared, because a frame that it does not accept adds only a checksum that no page has.
 /// <https://sqlite.org/fileformat2.html#walformat>
 fn read_log(path: &Path) -> io::Result<Vec<(u32, u32)>> {
     let mut frames = Vec::new();
@@ -325,17 +326,14 @@ fn read_log(path: &Path) -> io::Result<Vec<(u32, u32)>> {
     if log.read_exact(&mut header).is_err() || big(&header, 0) | 1 != 0x377f_0683 {
         return Ok(frames);
     }
-    let is_big = big(&header, 0) & 1 == 1;
-    let mut sum = log_checksum([0, 0], &header[..24], is_big);
     let page_bytes = big(&header, 8) as usize;
-    if sum != [big(&header, 24), big(&header, 28)] || !is_page_size(page_bytes) {
+    if !is_page_size(page_bytes) {
         return Ok(frames);
     }
     let (mut frame, mut n_committed) = (vec![0; 24 + page_bytes], 0);
     while log.read_exact(&mut frame).is_ok() && frame[8..16] == header[16..24] {
         let (head, page) = frame.split_at(24);
-        sum = log_checksum(log_checksum(sum, &head[..8], is_big), page, is_big);
-        if sum != [big(head, 16), big(head, 20)] || big(head, 0) == 0 {
+        if big(head, 0) == 0 {
             break;
         }
         frames.push((big(head, 0), checksum(page)));
@@ -345,18 +343,6 @@ fn read_log(path: &Path) -> io::Result<Vec<(u32, u32)>> {
     }
     frames.truncate(n_committed);
     Ok(frames)
-}
-
-fn log_checksum(mut sum: [u32; 2], bytes: &[u8], is_big: bool) -> [u32; 2] {
-    for pair in bytes.chunks_exact(8) {
-        let word = |at: usize| match is_big {
-            true => big(pair, at),
-            false => big(pair, at).swap_bytes(),
-        };
-        sum[0] = sum[0].wrapping_add(word(0)).wrapping_add(sum[1]);
-        sum[1] = sum[1].wrapping_add(word(4)).wrapping_add(sum[0]);
-    }
-    sum
 }
 
 /// The numbers in the first bytes of a database. <https://sqlite.org/fileformat2.html#the_database_header>

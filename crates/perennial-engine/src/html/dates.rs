@@ -1,5 +1,6 @@
-//! Formats instants for people: days, times, durations.
+//! Formats instants and numbers for people: days, times, durations, counts.
 
+pub use perennial_core::text::quantity::{counted, grouped};
 use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
 
 const MONTHS: [&str; 12] = [

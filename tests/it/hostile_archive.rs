@@ -626,3 +626,26 @@ fn an_erasure_names_the_urls_that_lose_their_content() {
     let shown = perennial(&archive.root, ["view", "--raw", "http://mirror.example/"]);
     assert!(shown.stderr.contains("no record of this archive contains its payload"), "{}", shown.stderr);
 }
+
+#[test]
+fn a_zip_file_that_would_fill_the_disk_is_not_unpacked() {
+    let archive = Archive::new();
+    let page = response("http://bomb.example/", "2024-01-01T00:00:00Z", "", PAGE);
+    // It unpacks to a thousand times its size.
+    let large = [&page[..], &vec![b'\n'; 80 << 20]].concat();
+    let bytes = zipped(&[("archive/large.warc", &large), ("archive/small.warc", &page)]);
+    let report = import_only(&archive, &file(&archive, "bomb.wacz", &bytes));
+    assert!(report.to_string().contains("more than 200 times its size"), "{report}");
+    assert_eq!(total(&report, "n_captures"), 1, "the other entry is read: {report}");
+    // A thousand entries with one content.
+    let one = zipped(&[("archive/a.warc", &[&page[..], &page.repeat(200)].concat())]);
+    let start = one.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
+    let end = one.windows(4).position(|four| four == b"PK\x05\x06").unwrap();
+    let mut many = [&one[..start], &one[start..end].repeat(1_000), &one[end..]].concat();
+    let (n, length) = (many.len(), ((end - start) * 1_000) as u32);
+    many[n - 14..n - 10].copy_from_slice(&[1_000u16.to_le_bytes(), 1_000u16.to_le_bytes()].concat());
+    many[n - 10..n - 6].copy_from_slice(&length.to_le_bytes());
+    let report = import_only(&archive, &file(&archive, "overlapping.wacz", &many));
+    assert!(report.to_string().contains("entries overlap"), "{report}");
+    verified(&archive, 0);
+}

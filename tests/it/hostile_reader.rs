@@ -23,7 +23,7 @@ const CHEATS: [(&str, &str); 5] = [
     ("/floods", "<script>const above = ABOVE; for (let i = 0; i < 300; i++) for (const url of ['http://cheat.example/floods', 'http://honest.example/']) above['postMessage']({perennial: 'page', url, time: '20260102030405', document: i}, '*')</script>"),
     ("/becomes", "<script>addEventListener('load', () => setTimeout(() => { location.href = '/picture.svg' }, 10))</script>"),
     ("/bakes", "<iframe></iframe><script>const bake = (text) => { Object.getOwnPropertyDescriptor(frames[0].Document.prototype, 'cookie').set.call(document, text) };
-        for (const path of ['/', '/web', '/_perennial']) for (const name of ['perennial_token', 'perennial_replay', 'perennial_operator_0']) bake(`${name}=bad; path=${path}`);
+        for (const path of ['/', '/web', '/_perennial']) for (const name of ['perennial_token', 'perennial_replay', 'perennial_admin_0']) bake(`${name}=bad; path=${path}`);
         bake('perennial_token=\u{e9}; path=/login'); for (let i = 0; i < 60; i++) bake(`large${i}=${'x'.repeat(4000)}; path=/`)</script>"),
 ];
 

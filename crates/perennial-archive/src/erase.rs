@@ -115,7 +115,7 @@ impl Erasure {
     }
 }
 
-/// The name of a URL that must not be written: whoever knows the URL can recognise it.
+/// A name for a URL that must not be written. Only someone who knows the URL can compute it.
 fn hidden(name: &str) -> String {
     format!("urn:sha256:{}", HEXLOWER.encode(&Sha256::digest(name.as_bytes())))
 }

@@ -64,7 +64,7 @@ pub struct ManifestTimestamp {
     pub file: String,
 }
 
-/// What a token says.
+/// The content of a token.
 struct TokenContent {
     hash: Vec<u8>,
     nonce: Option<Vec<u8>>,

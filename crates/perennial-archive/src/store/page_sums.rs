@@ -241,8 +241,8 @@ pub fn correct_flips(database: &Path) -> anyhow::Result<u64> {
 
 /// The byte and bit whose flip changes the checksum of these bytes by `difference`.
 fn flipped_bit(bytes: &[u8], difference: u32) -> Option<(usize, u8)> {
-    // What a flip of each bit of a byte does to the checksum, if the byte is the last one. A byte of zeros after it
-    // changes the effect by one step.
+    // The effect of each bit of a byte on the checksum, if the byte is the last one. A byte of zeros after it changes
+    // the effect by one step.
     let step = |effect: u32| {
         (0..8).fold(effect, |effect, _| if effect & 1 == 1 { effect >> 1 ^ 0xedb8_8320 } else { effect >> 1 })
     };

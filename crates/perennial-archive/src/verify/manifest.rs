@@ -13,7 +13,7 @@ pub struct ManifestReport {
     pub n_entries: u64,
     /// The hash of the last entry. Whoever keeps it can prove later that nothing up to there was changed.
     pub head: String,
-    /// What a timestamp server stated about entries, oldest first.
+    /// Statements of a timestamp server about entries, oldest first.
     pub timestamps: Vec<ManifestTimestamp>,
     /// Acts that changed or removed bytes: erasures, cut ends, lost files.
     pub removals: Vec<ManifestEntry>,

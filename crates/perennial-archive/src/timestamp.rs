@@ -144,6 +144,12 @@ impl fmt::Display for TimestampFailure {
 }
 
 impl TimestampFailure {
+    /// The failures of the server in the settings; `None` if it works, or there is none.
+    pub fn of_server(archive: &Archive) -> Option<TimestampFailure> {
+        archive.settings().archive.timestamp_server.as_ref()?;
+        TimestampFailure::load(archive)
+    }
+
     pub fn load(archive: &Archive) -> Option<TimestampFailure> {
         serde_json::from_slice(&fs::read(failure_path(archive)).ok()?).ok()
     }

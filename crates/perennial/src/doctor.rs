@@ -115,7 +115,7 @@ fn check_rules(archive: &Archive) -> anyhow::Result<Option<Finding>> {
 fn check_timestamps(archive: &Archive) -> Option<Finding> {
     const PART: &str = "timestamps";
     let server = archive.settings().archive.timestamp_server.as_ref()?;
-    Some(match TimestampFailure::load(archive) {
+    Some(match TimestampFailure::of_server(archive) {
         None => Finding::well(PART, format!("the last request to {server} succeeded, or none was made")),
         Some(failure) => Finding::warning(
             PART,

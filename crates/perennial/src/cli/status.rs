@@ -83,7 +83,7 @@ impl Status {
             counts: store.counts(snapshot.archive().horizon())?,
             texts,
             silent_rules: silent_rules(snapshot.archive())?,
-            timestamp_failure: TimestampFailure::load(snapshot.archive()),
+            timestamp_failure: TimestampFailure::of_server(snapshot.archive()),
             sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
         };
         context.print(&report, |out| print(&report, out))?;

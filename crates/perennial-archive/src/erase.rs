@@ -137,7 +137,7 @@ pub struct ErasureReport {
     pub urls: Vec<String>,
     /// Other URLs with captures that refer to an erased payload, which no other record contains.
     pub losing: Vec<String>,
-    /// Files beside the archive's own that may contain the same bytes: torn ends, former states.
+    /// Files next to the archive's own that may contain the same bytes: torn ends, former states.
     pub not_erased: Vec<String>,
 }
 
@@ -196,7 +196,7 @@ fn losing_urls(store: &Store, part: &ErasedPart) -> anyhow::Result<Vec<String>> 
     Ok(urls.into_iter().take(MAX_LISTED).collect())
 }
 
-/// Erases. The caller has asked for confirmation.
+/// Erases. The caller has obtained confirmation.
 pub fn erase(
     archive: &Archive,
     part: &ErasedPart,
@@ -394,7 +394,7 @@ fn copy_range(source: &mut File, from: u64, to: u64, out: &mut impl Write) -> io
     Ok(())
 }
 
-/// The record in place of an erased one. It tells what was here, by type, time and digest, and why it is gone.
+/// The record in place of an erased one. It records the type, time and digest of the record that was here, and the reason of the erasure.
 fn tombstone(
     erasure: &Erasure,
     file: &str,

@@ -104,7 +104,7 @@ impl Store {
             }
             Ok(())
         })?;
-        // Deleted rows stay in the free pages of the file until it is rewritten.
+        // Deleted rows remain in the free pages of the file until it is rewritten.
         self.connection.execute_batch("VACUUM")?;
         self.after_commit()
     }

@@ -315,7 +315,7 @@ impl Outbox {
             }
         }
         transaction.commit()?;
-        // Deleted rows stay in the free pages of the file until it is rewritten.
+        // Deleted rows remain in the free pages of the file until it is rewritten.
         self.connection.execute_batch("VACUUM")?;
         self.after_commit()
     }

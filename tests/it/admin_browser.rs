@@ -5,7 +5,7 @@
 use crate::admin::{AdminServer, audit_log, settings};
 use crate::browser::Viewer;
 use crate::crawled::Archive;
-use crate::replay_attacks::push_record;
+use crate::hostile_replay::push_record;
 use crate::wait::wait_for;
 
 const PAGE: &str = "http://archived.example/acting";

@@ -102,7 +102,7 @@ impl Viewer {
         let bypass = format!("<-loopback>;{}", reachable.join(";"));
         // If a flag occurs twice, Chromium uses the last one.
         let script = format!(
-            "#!/bin/sh\nexec '{}' \"$@\" '--proxy-server=http://{}' '--proxy-bypass-list={bypass}' \
+            "#!/bin/sh\nexec '{}' \"$@\" --ignore-certificate-errors '--proxy-server=http://{}' '--proxy-bypass-list={bypass}' \
              '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE ::1 , EXCLUDE localhost , EXCLUDE *.localhost'\n",
             find_browser(None).unwrap().display(),
             forbidden.address,

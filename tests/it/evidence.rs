@@ -179,6 +179,28 @@ fn an_erased_page_leaves_nothing_but_tombstones() {
 }
 
 #[test]
+fn an_erased_url_that_is_hidden_is_in_no_file() {
+    let (web, archive) = crawled();
+    let page = web.url("/private");
+    // Nothing links to it any more, and it is not followed by itself.
+    archive.ok(&["erase", &web.url("/"), "--reason", "request 7", "--yes"]);
+    let done = archive.json(&["erase", &page, "--reason", "request 8", "--hide-url", "--yes"]);
+    assert_eq!(done["is_done"], true, "{done}");
+    let mut after = Vec::new();
+    containing(&archive.root, "/private", &mut after);
+    assert_eq!(after, Vec::<String>::new());
+    let report = verified(&archive, &[], 0);
+    let removal = report["manifest"]["removals"].as_array().unwrap().last().unwrap();
+    assert!(removal["what"].as_str().unwrap().starts_with("urn:sha256:"), "{report}");
+    assert!(!archive.log().is_empty(), "the other lines are kept");
+    archive.ok(&["verify", "--rebuild"]);
+    verified(&archive, &[], 0);
+    after.clear();
+    containing(&archive.root, "/private", &mut after);
+    assert_eq!(after, Vec::<String>::new());
+}
+
+#[test]
 fn an_erasure_that_was_killed_is_completed() {
     let (web, archive) = crawled();
     let host = web.address.to_string();

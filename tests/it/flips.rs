@@ -106,6 +106,30 @@ fn a_flip_in_the_index_costs_the_index_alone() {
 }
 
 #[test]
+fn a_flip_in_a_database_is_turned_back_and_nothing_is_lost() {
+    let (_web, archive) = complete();
+    let before = [ANALYSES, SPENT].map(|sql| count(&archive, sql));
+    let mut rng = Rng::new(8);
+    for name in ["state.db", "search.db", "outbox.db", "state.db-sums"] {
+        let path = archive.root.join(name);
+        let sound = fs::read(&path).unwrap();
+        for n in 0..4 {
+            // The first ones are in SQLite's header, without which it reads nothing.
+            let at = if n < 2 { 16 + n * 8 } else { rng.below(sound.len()) };
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1 << rng.below(8);
+            fs::write(&path, bytes).unwrap();
+            let repaired = archive.ok(&["verify", "--repair"]);
+            assert!(repaired.contains("turned 1 flipped bit back"), "{name}, byte {at}: {repaired}");
+            assert!(!repaired.contains("rebuilt"), "{repaired}");
+            assert_eq!(fs::read(&path).unwrap(), sound, "{name}, byte {at}");
+        }
+    }
+    assert_eq!([ANALYSES, SPENT].map(|sql| count(&archive, sql)), before);
+    archive.verify();
+}
+
+#[test]
 fn a_damaged_state_is_replaced_and_kept_with_what_cannot_be_derived() {
     let (_web, archive) = complete();
     let spent = count(&archive, SPENT);
@@ -115,7 +139,7 @@ fn a_damaged_state_is_replaced_and_kept_with_what_cannot_be_derived() {
     let page_bytes = count(&archive, "PRAGMA page_size") as usize;
     let state = archive.root.join("state.db");
     let mut bytes = fs::read(&state).unwrap();
-    bytes[(page - 1) * page_bytes] ^= 1;
+    bytes[(page - 1) * page_bytes..][..64].fill(0xff);
     fs::write(&state, bytes).unwrap();
     let repaired = archive.ok(&["verify", "--repair"]);
     assert!(repaired.contains("kept the former state as state-"), "{repaired}");
@@ -125,6 +149,51 @@ fn a_damaged_state_is_replaced_and_kept_with_what_cannot_be_derived() {
     archive.verify();
     archive.ok(&["analyse"]);
     archive.verify();
+}
+
+/// The spending of each minute, of all sites and of each.
+fn spending(archive: &Archive) -> Vec<String> {
+    let state = Connection::open(archive.root.join("state.db")).unwrap();
+    let sql = "SELECT seed || ' ' || start || ' ' || n_visits || ' ' || n_bytes FROM crawl_spent ORDER BY 1";
+    state.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn spent_budgets_survive_the_loss_of_the_state() {
+    let web = Web::serve(|request: &WebRequest| match request.path.as_str() {
+        "/robots.txt" => status(404),
+        path => html(&format!("<p>{path}<a href=/{}>next</a>", path.len())),
+    });
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nsitemaps = false\nbudget = \"100/10d\"\n");
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    let crawl = ["run", "--once", "--no-serve", "--delay", "0"];
+    archive.ok(&crawl);
+    let (spent, n_spent) = (spending(&archive), count(&archive, SPENT));
+    assert_eq!(n_spent, 3, "{spent:?}");
+    let state = archive.root.join("state.db");
+    for lost in ["header", "file"] {
+        match lost {
+            "header" => {
+                let mut bytes = fs::read(&state).unwrap();
+                bytes[..100].fill(0);
+                fs::write(&state, bytes).unwrap();
+                archive.ok(&["verify", "--repair"]);
+            }
+            _ => {
+                for name in ["state.db", "state.db-sums"] {
+                    fs::remove_file(archive.root.join(name)).unwrap();
+                }
+                archive.ok(&["verify", "--rebuild"]);
+            }
+        }
+        assert_eq!(spending(&archive), spent, "{lost}");
+        archive.verify();
+    }
+    fs::remove_file(&state).unwrap();
+    fs::remove_file(archive.root.join("state.db-sums")).unwrap();
+    archive.ok(&crawl);
+    assert_eq!(count(&archive, SPENT), 2 * n_spent, "the crawl itself restores what was spent");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::web::{Reply, Web, html, status};
 const PAGE: &str = "<!doctype html><title>t</title><h1>A page</h1><p>With some words to read on it.</p>";
 
 /// A record exactly as an attacker writes it, with any additional fields.
-fn record(kind: &str, url: &str, time: &str, fields: &str, block: &[u8]) -> Vec<u8> {
+pub(crate) fn record(kind: &str, url: &str, time: &str, fields: &str, block: &[u8]) -> Vec<u8> {
     let content_type = match kind {
         "response" => "application/http; msgtype=response",
         _ => "text/plain",
@@ -33,7 +33,7 @@ fn record(kind: &str, url: &str, time: &str, fields: &str, block: &[u8]) -> Vec<
     bytes
 }
 
-fn response(url: &str, time: &str, fields: &str, body: &str) -> Vec<u8> {
+pub(crate) fn response(url: &str, time: &str, fields: &str, body: &str) -> Vec<u8> {
     let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}");
     record("response", url, time, fields, block.as_bytes())
 }
@@ -369,7 +369,7 @@ fn a_line_of_an_index_without_end_is_passed_over_in_little_memory() {
 }
 
 /// Characters that control a terminal.
-fn commands_in(text: &str) -> Vec<char> {
+pub(crate) fn commands_in(text: &str) -> Vec<char> {
     let obeys = |c: &char| {
         c.is_control() && !matches!(c, '\n' | '\t')
             || ('\u{202a}'..='\u{202e}').contains(c)
@@ -541,7 +541,7 @@ fn a_run_of_the_index_that_cannot_be_read_is_written_again() {
 }
 
 /// A zip file with these entries, deflated, as plain `zip -r` makes it. Names may occur several times.
-fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in entries {
         let mut member = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
@@ -598,5 +598,54 @@ fn a_damaged_entry_of_a_zip_file_is_named_and_the_others_are_read() {
     bytes[30 + "archive/a.warc.gz".len() + 20] ^= 0x10;
     let report = import_only(&archive, &file(&archive, "damaged.wacz", &bytes));
     assert_eq!((total(&report, "n_captures"), total(&report, "n_defects")), (1, 1), "{report}");
+    verified(&archive, 0);
+}
+
+#[test]
+fn an_erasure_names_the_urls_that_lose_their_content() {
+    let archive = Archive::new();
+    let fields = format!(
+        "WARC-Payload-Digest: {}\r\nWARC-Refers-To-Target-URI: http://a.example/private\r\nWARC-Refers-To-Date: 2024-01-01T00:00:00Z\r\n",
+        sha1_label(PAGE.as_bytes())
+    );
+    let revisit =
+        |url: &str| record("revisit", url, "2024-01-02T00:00:00Z", &fields, b"HTTP/1.1 200 OK\r\n\r\n");
+    let bytes = [
+        response("http://a.example/private", "2024-01-01T00:00:00Z", "", PAGE),
+        revisit("http://a.example/private"),
+        revisit("http://mirror.example/"),
+    ];
+    import_only(&archive, &file(&archive, "mirrored.warc", &bytes.concat()));
+    let erase = ["erase", "http://a.example/private", "--reason", "request 7"];
+    let planned = archive.json(&erase);
+    assert_eq!(planned["losing"], serde_json::json!(["http://mirror.example/"]), "{planned}");
+    let done = archive.ok(&[&erase[..], &["--yes"]].concat());
+    assert!(done.contains("refers to it: http://mirror.example/"), "{done}");
+    assert!(done.contains("erased 2 records of 1 URL,"), "{done}");
+    verified(&archive, 0);
+    let shown = perennial(&archive.root, ["view", "--raw", "http://mirror.example/"]);
+    assert!(shown.stderr.contains("no record of this archive contains its payload"), "{}", shown.stderr);
+}
+
+#[test]
+fn a_zip_file_that_would_fill_the_disk_is_not_unpacked() {
+    let archive = Archive::new();
+    let page = response("http://bomb.example/", "2024-01-01T00:00:00Z", "", PAGE);
+    // It unpacks to a thousand times its size.
+    let large = [&page[..], &vec![b'\n'; 80 << 20]].concat();
+    let bytes = zipped(&[("archive/large.warc", &large), ("archive/small.warc", &page)]);
+    let report = import_only(&archive, &file(&archive, "bomb.wacz", &bytes));
+    assert!(report.to_string().contains("more than 200 times its size"), "{report}");
+    assert_eq!(total(&report, "n_captures"), 1, "the other entry is read: {report}");
+    // A thousand entries with one content.
+    let one = zipped(&[("archive/a.warc", &[&page[..], &page.repeat(200)].concat())]);
+    let start = one.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
+    let end = one.windows(4).position(|four| four == b"PK\x05\x06").unwrap();
+    let mut many = [&one[..start], &one[start..end].repeat(1_000), &one[end..]].concat();
+    let (n, length) = (many.len(), ((end - start) * 1_000) as u32);
+    many[n - 14..n - 10].copy_from_slice(&[1_000u16.to_le_bytes(), 1_000u16.to_le_bytes()].concat());
+    many[n - 10..n - 6].copy_from_slice(&length.to_le_bytes());
+    let report = import_only(&archive, &file(&archive, "overlapping.wacz", &many));
+    assert!(report.to_string().contains("entries overlap"), "{report}");
     verified(&archive, 0);
 }

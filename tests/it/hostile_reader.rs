@@ -1,12 +1,15 @@
 //! A reader's browser, with archived pages and websites that try to forge, to lock out or to spy. The tests need the
 //! feature `interop`, so a machine without a browser fails them loudly.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
+
+use tokio_rustls::TlsAcceptor;
 
 use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
-use crate::replay_attacks::push_record;
+use crate::hostile_replay::push_record;
+use crate::program::localhost_tls;
 use crate::wait::found_within;
 use crate::web::{Web, html};
 
@@ -20,7 +23,7 @@ const CHEATS: [(&str, &str); 5] = [
     ("/floods", "<script>const above = ABOVE; for (let i = 0; i < 300; i++) for (const url of ['http://cheat.example/floods', 'http://honest.example/']) above['postMessage']({perennial: 'page', url, time: '20260102030405', document: i}, '*')</script>"),
     ("/becomes", "<script>addEventListener('load', () => setTimeout(() => { location.href = '/picture.svg' }, 10))</script>"),
     ("/bakes", "<iframe></iframe><script>const bake = (text) => { Object.getOwnPropertyDescriptor(frames[0].Document.prototype, 'cookie').set.call(document, text) };
-        for (const path of ['/', '/web', '/_perennial']) for (const name of ['perennial_token', 'perennial_replay', 'perennial_operator_0']) bake(`${name}=bad; path=${path}`);
+        for (const path of ['/', '/web', '/_perennial']) for (const name of ['perennial_token', 'perennial_replay', 'perennial_admin_0']) bake(`${name}=bad; path=${path}`);
         bake('perennial_token=\u{e9}; path=/login'); for (let i = 0; i < 60; i++) bake(`large${i}=${'x'.repeat(4000)}; path=/`)</script>"),
 ];
 
@@ -60,7 +63,7 @@ fn archive() -> Archive {
 }
 
 fn host(origin: &str) -> String {
-    origin.trim_start_matches("http://").to_string()
+    origin.split_once("://").unwrap().1.to_string()
 }
 
 fn viewer(serving: &Serving, more: &[&str]) -> Viewer {
@@ -153,31 +156,34 @@ fn cookies_of_archived_pages_lock_nobody_out() {
     }
 }
 
-/// Passes bytes on, as a reverse proxy with one host name and two ports does.
+/// Ends TLS and passes the bytes on, as a reverse proxy with one host name and two ports does.
 fn forward(listener: TcpListener, to: SocketAddr) {
+    listener.set_nonblocking(true).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let acceptor = TlsAcceptor::from(localhost_tls());
     std::thread::spawn(move || {
-        for from in listener.incoming().flatten() {
-            let Ok(onward) = TcpStream::connect(to) else { continue };
-            for (mut from, mut to) in
-                [(from.try_clone().unwrap(), onward.try_clone().unwrap()), (onward, from)]
-            {
-                std::thread::spawn(move || {
-                    let _ = std::io::copy(&mut from, &mut to);
-                    let _ = to.shutdown(std::net::Shutdown::Write);
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((from, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(mut from) = acceptor.accept(from).await else { return };
+                    let Ok(mut onward) = tokio::net::TcpStream::connect(to).await else { return };
+                    let _ = tokio::io::copy_bidirectional(&mut from, &mut onward).await;
                 });
             }
-        }
+        });
     });
 }
 
 #[test]
-fn two_origins_work_behind_a_proxy_with_one_host_name() {
+fn two_origins_work_behind_a_proxy_with_tls_and_one_host_name() {
     let archive = archive();
     let (file, token) = token_of(&archive);
     let bound = || TcpListener::bind("127.0.0.1:0").unwrap();
     let proxies = [bound(), bound()];
     let [url, replay_url] = [0, 1]
-        .map(|n: usize| format!("http://archive.localhost:{}", proxies[n].local_addr().unwrap().port()));
+        .map(|n: usize| format!("https://archive.localhost:{}", proxies[n].local_addr().unwrap().port()));
     // The server's own ports are free until it takes them.
     let own = [bound(), bound()].map(|listener| listener.local_addr().unwrap());
     let [listen, replay_listen] = own.map(|address| address.to_string());

@@ -7,6 +7,7 @@ use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 
 use crate::crawled::Archive;
 use crate::program::perennial;
+use crate::server::Serving;
 use crate::wait::wait_until;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
@@ -80,6 +81,15 @@ fn a_forged_date_of_the_watched_page_hides_none_of_its_captures() {
     // The last visit may be in the present second.
     assert!(last <= now().to_rfc3339(), "{last}");
     archive.verify();
+    // The dashboard shows the week up to the last real capture, not an empty one of the year 2099.
+    let serving = Serving::start(&[&archive.root], &[]);
+    let page = serving.get(&format!("/api/page?url={}", web.url("/"))).json();
+    assert!(page["last_capture"].as_str().unwrap() <= now().to_rfc3339().as_str(), "{page}");
+    assert!(page["versions"].as_array().unwrap().len() >= 3, "{page}");
+    let site = serving.get(&format!("/api/site?host={}", web.address)).json();
+    assert!(!site["pages"].to_string().contains("2099"), "{site}");
+    let plan = serving.get(&format!("/api/plan?url={}", web.url("/"))).text();
+    assert!(!plan.contains("2099"), "{plan}");
 }
 
 #[test]

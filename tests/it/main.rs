@@ -22,7 +22,6 @@ mod crawl_again;
 #[cfg(feature = "interop")]
 mod crawl_browser;
 mod crawl_killed;
-mod crawl_misbehaving;
 mod crawl_network;
 mod crawled;
 mod dashboard;
@@ -42,8 +41,12 @@ mod formats;
 mod hostile_archive;
 #[cfg(feature = "interop")]
 mod hostile_browser;
+mod hostile_hosts;
 #[cfg(feature = "interop")]
 mod hostile_reader;
+#[cfg(feature = "interop")]
+mod hostile_replay;
+mod hostile_tables;
 mod hostile_time;
 mod hostile_web;
 mod hostile_worker;
@@ -70,8 +73,6 @@ mod render;
 #[cfg(feature = "interop")]
 mod replay;
 #[cfg(feature = "interop")]
-mod replay_attacks;
-#[cfg(feature = "interop")]
 mod replay_scripts;
 mod replayed;
 mod reports;
@@ -88,6 +89,8 @@ mod sql;
 mod stopping;
 mod tables;
 mod terms;
+#[cfg(feature = "interop")]
+mod timestamps;
 mod town;
 mod tutorial;
 mod unfinished;

@@ -9,7 +9,7 @@ use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 
 use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
-use crate::replay_attacks::push_record;
+use crate::hostile_replay::push_record;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
 fn typed(mime: &str, body: impl Into<Vec<u8>>) -> Reply {

@@ -3,7 +3,7 @@
 
 use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
-use crate::replay_attacks::push_record;
+use crate::hostile_replay::push_record;
 use crate::web::{Reply, Web, WebRequest, status};
 
 /// Path, media type, body. A page collects its checks in `checks`: by name, whether each holds, or a promise of that.

@@ -8,23 +8,29 @@
 //! 3. Captures in these files get their new places in the state; erased ones leave it with all that was derived from
 //!    them. The index is written again, the text index is removed.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use data_encoding::HEXLOWER;
 use perennial_core::url::canonical;
 use perennial_warc::{
     Compression, NewRecord, RecordHeader, RecordIds, RecordType, WarcItem, WarcReader, WarcWriter,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::lock::WriteLock;
 use super::manifest::{self, Manifest, ManifestAct};
 use super::scan::{ScanItem, scan};
 use super::writer::{ArchiveWriter, DELTA_PREFIX, random_seed};
 use super::{Archive, files, index, now, sync_dir, write_whole};
-use crate::store::{CaptureRow, Outbox, QuarantinedRecord, Store, Texts, parse_site_name};
+use crate::store::{
+    Capture, CaptureFilter, CaptureKind, CaptureRow, Outbox, QuarantinedRecord, Store, Texts, parse_site_name,
+};
 
 /// The field of a tombstone with the number of the removal.
 const ERASED: &str = "Perennial-Erased";
@@ -64,6 +70,17 @@ impl ErasedPart {
         }
     }
 
+    /// Whether a text contains its name, and not only as a part of a longer URL or host.
+    fn is_mentioned_in(&self, text: &str) -> bool {
+        let goes_on = |next: char| match self {
+            ErasedPart::Page(_) => next.is_alphanumeric() || "-_.~/%?#&=+@:!$*".contains(next),
+            ErasedPart::Site(_) => next.is_alphanumeric() || "-.:".contains(next),
+        };
+        let name = self.name();
+        let mut rests = text.match_indices(name).map(|(at, _)| &text[at + name.len()..]);
+        rests.any(|rest| !rest.starts_with(goes_on))
+    }
+
     /// Whether a record with this target belongs to it.
     fn contains(&self, uri: &str) -> bool {
         let url = DERIVED.iter().find_map(|prefix| uri.strip_prefix(prefix)).unwrap_or(uri);
@@ -84,8 +101,23 @@ struct Erasure {
     number: String,
     part: ErasedPart,
     reason: String,
+    /// Whether the URL must vanish too.
+    #[serde(default)]
+    hides_url: bool,
     /// The WARC files with matching records.
     files: Vec<String>,
+}
+
+impl Erasure {
+    /// How tombstones, manifest and logs name a URL or host.
+    fn shown(&self, name: &str) -> String {
+        if self.hides_url { hidden(name) } else { name.to_owned() }
+    }
+}
+
+/// A name for a URL that must not be written. Only someone who knows the URL can compute it.
+fn hidden(name: &str) -> String {
+    format!("urn:sha256:{}", HEXLOWER.encode(&Sha256::digest(name.as_bytes())))
 }
 
 /// What a removal would erase, or has erased.
@@ -103,6 +135,8 @@ pub struct ErasureReport {
     pub n_urls: u64,
     /// The first URLs.
     pub urls: Vec<String>,
+    /// Other URLs with captures that refer to an erased payload, which no other record contains.
+    pub losing: Vec<String>,
     /// Files next to the archive's own that may contain the same bytes: torn ends, former states.
     pub not_erased: Vec<String>,
 }
@@ -114,7 +148,7 @@ pub fn plan_erasure(
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<ErasureReport> {
     let mut report = ErasureReport { what: part.name().to_owned(), ..ErasureReport::default() };
-    let mut urls = std::collections::BTreeSet::new();
+    let mut urls = BTreeSet::new();
     for file in files::list(&archive.warc_dir())? {
         let n_before = report.n_records;
         each_record(archive, &file.name, progress, &mut |header, extent| {
@@ -131,8 +165,35 @@ pub fn plan_erasure(
     }
     report.n_urls = urls.len() as u64;
     report.urls = urls.into_iter().take(MAX_LISTED).collect();
+    report.losing = losing_urls(&archive.store()?, part)?;
     report.not_erased = side_files(archive)?;
     Ok(report)
+}
+
+/// URLs outside of a part whose revisits would lose their payload with it, at most as many as are listed.
+fn losing_urls(store: &Store, part: &ErasedPart) -> anyhow::Result<Vec<String>> {
+    let is_stored = |capture: &Capture| matches!(capture.kind, CaptureKind::Response | CaptureKind::Resource);
+    let mut erased = HashSet::new();
+    store.each_capture(&CaptureFilter::default(), |capture| {
+        if is_stored(&capture) && part.contains(&capture.url) {
+            erased.extend([Some(capture.digest), capture.content].into_iter().flatten());
+        }
+        Ok(())
+    })?;
+    let (mut kept, mut losing) = (HashSet::new(), Vec::new());
+    store.each_capture(&CaptureFilter::default(), |capture| {
+        let names = [Some(capture.digest.clone()), capture.content.clone()].into_iter().flatten();
+        let of_erased: Vec<String> = names.filter(|name| erased.contains(name)).collect();
+        match (of_erased.is_empty(), part.contains(&capture.url)) {
+            (true, _) | (_, true) => {}
+            _ if is_stored(&capture) => kept.extend(of_erased),
+            _ => losing.push((capture.url, of_erased)),
+        }
+        Ok(())
+    })?;
+    losing.retain(|(_, names)| !names.iter().any(|name| kept.contains(name)));
+    let urls: BTreeSet<String> = losing.into_iter().map(|(url, _)| url).collect();
+    Ok(urls.into_iter().take(MAX_LISTED).collect())
 }
 
 /// Erases. The caller has obtained confirmation.
@@ -140,6 +201,7 @@ pub fn erase(
     archive: &Archive,
     part: &ErasedPart,
     reason: &str,
+    hides_url: bool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<ErasureReport> {
     // A file of a killed crawl gets its final name, and the manifest lists all files.
@@ -153,12 +215,16 @@ pub fn erase(
         number: format!("{:032x}", random_seed()),
         part: part.clone(),
         reason: reason.to_owned(),
+        hides_url,
         files: report.files.clone(),
     };
     let text = serde_json::to_vec(&erasure)?;
     write_whole(&pending_path(archive), &text).context("cannot write erase.pending")?;
     complete_erasure(archive, &mut Store::open_write(&archive.state_path())?)?;
     report.is_done = true;
+    if hides_url {
+        report.not_erased.retain(|name| !LOGS.contains(&name.as_str()));
+    }
     Ok(report)
 }
 
@@ -188,15 +254,69 @@ pub(crate) fn complete_erasure(archive: &Archive, store: &mut Store) -> anyhow::
     for name in &erasure.files {
         update_places(archive, store, name)?;
     }
-    let urls = store.forget_erased(|url| erasure.part.contains(url))?;
+    let pages = store.pages_to_erase(|url| erasure.part.contains(url))?;
+    // First, because hidden URLs are not found again after a crash.
+    if archive.outbox_path().exists() {
+        Outbox::open_write(&archive.outbox_path())?
+            .forget_pages(pages.iter().map(|(_, url)| url.as_str()))?;
+    }
+    store.forget_erased(&pages, |url| erasure.hides_url.then(|| hidden(url)))?;
+    if erasure.hides_url {
+        LOGS.iter().try_for_each(|name| hide_in_log(&archive.root().join(name), &erasure.part))?;
+        remove_if_there(&archive.root().join("crawl.json"))?;
+    }
     index::rewrite(store, &archive.index_dir())?;
     Texts::remove(&archive.texts_path())?;
-    if archive.outbox_path().exists() {
-        Outbox::open_write(&archive.outbox_path())?.forget_pages(&urls)?;
-    }
     fs::remove_file(pending_path(archive))?;
     sync_dir(archive.root())?;
-    Ok(Some(erasure.part.name().to_owned()))
+    Ok(Some(erasure.shown(erasure.part.name())))
+}
+
+/// The logs with URLs.
+const LOGS: [&str; 3] = ["crawl.log", "crawl.log.1", "acts.log"];
+
+/// Replaces every text that contains an erased URL in a log of JSON lines. Other lines stay as they are.
+fn hide_in_log(path: &Path, part: &ErasedPart) -> anyhow::Result<()> {
+    let log = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        log => BufReader::new(log?),
+    };
+    let beside = path.with_added_extension("tmp");
+    let mut out = BufWriter::new(File::create(&beside)?);
+    for line in log.split(b'\n') {
+        let line = line?;
+        let mut value = serde_json::from_slice::<Value>(&line).unwrap_or_default();
+        match hide_in_value(&mut value, part) {
+            true => writeln!(out, "{value}")?,
+            false => out.write_all(&[&line, &b"\n"[..]].concat())?,
+        }
+    }
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    fs::rename(&beside, path)?;
+    Ok(sync_dir(path.parent().unwrap_or(Path::new(".")))?)
+}
+
+/// Whether anything was hidden.
+fn hide_in_value(value: &mut Value, part: &ErasedPart) -> bool {
+    match value {
+        Value::String(text) if part.contains(text) || part.is_mentioned_in(text) => {
+            *text = hidden(text);
+            true
+        }
+        // None of them may be left out, so the search does not end at the first.
+        Value::Array(values) => values.iter_mut().fold(false, |any, value| hide_in_value(value, part) | any),
+        Value::Object(values) => {
+            values.values_mut().fold(false, |any, value| hide_in_value(value, part) | any)
+        }
+        _ => false,
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn pending_path(archive: &Archive) -> PathBuf {
@@ -291,8 +411,9 @@ fn tombstone(
         vec![("erased", erased_at.as_str()), ("reason", &erasure.reason), ("type", kind.as_str())];
     facts.extend(header.payload_digest().map(|digest| ("payload-digest", digest)));
     let date = header.date().unwrap_or_else(now);
-    let record = NewRecord::metadata(ids.next_id(), date, header.target_uri().unwrap_or_default(), &facts)
-        .field(ERASED, erasure.number.as_str());
+    let uri = erasure.shown(header.target_uri().unwrap_or_default());
+    let record =
+        NewRecord::metadata(ids.next_id(), date, &uri, &facts).field(ERASED, erasure.number.as_str());
     let mut out = WarcWriter::new(Vec::new(), 0, compression)?;
     out.write(&record)?;
     Ok(out.into_inner())
@@ -312,7 +433,7 @@ fn record_in_manifest(archive: &Archive, erasure: &Erasure) -> anyhow::Result<()
             n_records += u64::from(header.get(ERASED) == Some(erasure.number.as_str()));
             Ok(())
         })?;
-        let (what, reason) = (erasure.part.name().to_owned(), erasure.reason.clone());
+        let (what, reason) = (erasure.shown(erasure.part.name()), erasure.reason.clone());
         changes.push(ManifestAct::Erased { file: name.clone(), bytes, sha256, what, n_records, reason });
     }
     manifest.append(&archive.manifest_path(), changes, now())
@@ -340,7 +461,7 @@ fn side_files(archive: &Archive) -> anyhow::Result<Vec<String>> {
     for (dir, prefix) in [(archive.warc_dir(), "warc/"), (archive.root().to_path_buf(), "")] {
         for entry in fs::read_dir(dir)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".torn") || name.starts_with("state-") || name == "crawl.log" {
+            if name.ends_with(".torn") || name.starts_with("state-") || LOGS.contains(&name.as_str()) {
                 found.push(format!("{prefix}{name}"));
             }
         }

@@ -19,6 +19,7 @@ use zip::write::SimpleFileOptions;
 use super::index::record_line;
 use super::signature::SigningKey;
 use super::substitute::Substitutes;
+use super::timestamp::token_files;
 use super::transcription::transcribe_record;
 use super::tree_export::write_trees;
 use super::writer::{STANDS_FOR, random_seed, warcinfo_facts};
@@ -339,6 +340,13 @@ impl<W: Write + Seek> WaczWriter<W> {
         // Whoever has the signed export can check the archive with it later. Validators only know files in folders.
         if let Ok(mut manifest) = File::open(archive.manifest_path()) {
             self.add("perennial/manifest.jsonl", |out| Ok(io::copy(&mut manifest, out).map(drop)?))?;
+        }
+        for (_, name) in token_files(archive)? {
+            let mut token = File::open(archive.timestamps_dir().join(&name))?;
+            self.add(
+                &format!("perennial/timestamps/{name}"),
+                |out| Ok(io::copy(&mut token, out).map(drop)?),
+            )?;
         }
         let mut package = json!({
             // The specification requires "wacz", but its own validator accepts only this value.

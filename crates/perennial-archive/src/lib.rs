@@ -24,6 +24,7 @@
 //! | [`erase`] | records of a page or a site -> tombstones, and nothing derived from them |
 //! | [`signature`] | a digest -> its signature with the archive's key |
 //! | [`manifest`] | complete WARC files -> a chain of their digests |
+//! | [`timestamp`] | the manifest -> a timestamp server's statement about it |
 //! | `files` | names of WARC files, and where each is on disk |
 
 mod content;
@@ -52,6 +53,7 @@ pub mod signature;
 mod snapshot;
 pub mod store;
 mod substitute;
+pub mod timestamp;
 mod transcription;
 mod tree_export;
 pub mod verify;

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use perennial_core::text::quantity::counted;
 use perennial_core::text::untrusted::{BoundedLine, bounded_lines};
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,8 @@ impl fmt::Display for ManifestAct {
                 write!(f, "cut the torn end of {file} off, kept in {kept_in}")
             }
             ManifestAct::Erased { file, what, n_records, reason, .. } => {
-                write!(f, "erased {n_records} records of {what} in {file}: {reason}")
+                let records = counted(*n_records, "record", "records");
+                write!(f, "erased {records} of {what} in {file}: {reason}")
             }
             ManifestAct::Lost { file } => write!(f, "went on without {file}, which was missing"),
         }
@@ -158,6 +160,11 @@ impl Manifest {
     /// The hash of the last entry, which fixes all of them; empty if there are none.
     pub fn head(&self) -> &str {
         self.hashes.last().map_or("", String::as_str)
+    }
+
+    /// The hash of an entry, counted from 1.
+    pub(crate) fn hash_of(&self, n: u64) -> Option<&str> {
+        self.hashes.get((n as usize).checked_sub(1)?).map(String::as_str)
     }
 
     /// The last act on each file.

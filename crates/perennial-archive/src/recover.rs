@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use perennial_core::text::quantity::counted;
 use serde::Serialize;
 
 use super::erase::complete_erasure;
@@ -60,6 +61,8 @@ pub enum Repair {
     KeptState { file: String },
     /// The index contradicted the state. It was rebuilt from the state.
     MadeIndexAnew,
+    /// Single flipped bits of a database were located by its checksums, and corrected.
+    TurnedBack { file: String, n_flips: u64 },
     /// The damaged text index was removed.
     RemovedTexts,
     /// A removal that was begun was completed.
@@ -93,6 +96,10 @@ impl fmt::Display for Repair {
                 write!(f, "kept the former state as {file}; delete it when you no longer need it")
             }
             Repair::Erased { what } => write!(f, "completed the removal of {what}, which was begun"),
+            Repair::TurnedBack { file, n_flips } => {
+                let bits = counted(*n_flips, "flipped bit", "flipped bits");
+                write!(f, "repaired {file}: turned {bits} back, which the checksums located")
+            }
             Repair::MadeIndexAnew => write!(f, "repaired: the index was rebuilt from the state"),
             Repair::RemovedTexts => {
                 write!(f, "repaired: search.db was damaged and is removed; `perennial analyse` rebuilds it")

@@ -7,6 +7,11 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
 use flate2::CrcReader;
 use flate2::read::DeflateDecoder;
 
+/// An entry that unpacks to more than this must not grow more than [`MAX_GROWTH`] times, or it would fill the disk.
+const MAX_FREE_BYTES: u64 = 64 << 20;
+/// Text of the web shrinks to a fifth or a twentieth; deflate can reach a thousandth.
+const MAX_GROWTH: u64 = 200;
+
 /// An entry of the central directory.
 #[derive(Clone, Debug)]
 pub(super) struct ZipEntry {
@@ -37,6 +42,11 @@ pub(super) fn entries(file: &File) -> Result<Vec<ZipEntry>, String> {
     while let Some(mut entry) = read_entry(&mut directory).map_err(words)? {
         entry.header_offset += shift;
         entries.push(entry);
+    }
+    // Otherwise a small file could have the same content in thousands of entries.
+    let packed_bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.packed_bytes));
+    if packed_bytes > file.metadata().map_err(words)?.len() {
+        return Err("its entries overlap: import it unpacked, if you trust it".to_owned());
     }
     match entries.len() >= zip.len() {
         true => Ok(entries),
@@ -105,6 +115,12 @@ impl ZipEntry {
         }
         if self.is_encrypted {
             return Err(unreadable("it is encrypted"));
+        }
+        if self.bytes > MAX_FREE_BYTES && self.bytes / MAX_GROWTH > self.packed_bytes {
+            return Err(unreadable(&format!(
+                "it would unpack to {} bytes, more than {MAX_GROWTH} times its size: import it unpacked, if you trust it",
+                self.bytes
+            )));
         }
         let skipped = u16::from_le_bytes([head[26], head[27]]) as i64
             + i64::from(u16::from_le_bytes([head[28], head[29]]));

@@ -10,6 +10,7 @@ use std::sync::mpsc::Sender;
 
 use perennial_core::notice::ChangeKind;
 use perennial_core::schedule::units::write_budget;
+use perennial_core::text::quantity::counted;
 use perennial_core::text::untrusted::{quoted, shorten};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
@@ -95,14 +96,19 @@ impl fmt::Display for CrawlEvent {
                 write!(
                     f,
                     "crawling {}, {} known, {budget}",
-                    counted(*n_sites as u64, "site"),
-                    counted(*n_pages, "page")
+                    counted(*n_sites as u64, "site", "sites"),
+                    counted(*n_pages, "page", "pages")
                 )
             }
             CrawlEvent::New { url } => write!(f, "first capture of {}", short(url)),
             CrawlEvent::FirstPass { site, counts } => {
                 let VisitCounts { n_new, n_failed, n_missing, n_refused, n_redirected, .. } = *counts;
-                write!(f, "first pass of {} is complete: {} captured", short(site), counted(n_new, "page"))?;
+                write!(
+                    f,
+                    "first pass of {} is complete: {} captured",
+                    short(site),
+                    counted(n_new, "page", "pages")
+                )?;
                 let others = [
                     (n_redirected, "redirected"),
                     (n_missing, "missing"),
@@ -123,7 +129,7 @@ impl fmt::Display for CrawlEvent {
                 write!(f, "failed {}: {reason} ({n_pages} pages of this host so far)", short(url))
             }
             CrawlEvent::WorksAgain { url, n_failures } => {
-                let failures = counted(u64::from(*n_failures), "failed visit");
+                let failures = counted(u64::from(*n_failures), "failed visit", "failed visits");
                 write!(f, "works again after {failures}: {}", short(url))
             }
             CrawlEvent::LeadsAway { url, to } => write!(
@@ -142,15 +148,10 @@ impl fmt::Display for CrawlEvent {
             CrawlEvent::Spent { until, n_unvisited } => write!(
                 f,
                 "idle until {until}: the budget is spent; {} not visited yet",
-                counted(*n_unvisited, "page")
+                counted(*n_unvisited, "page", "pages")
             ),
         }
     }
-}
-
-/// As in `1 page`, `2 pages`.
-fn counted(n: u64, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The pages of a site that were not visited yet, and the results of those that were.

@@ -9,6 +9,7 @@
 //! | `options` | the user's options for one crawl |
 //! | `start` | builds a crawl that continues the earlier ones ([`perennial_engine::learn`]) |
 //! | `backfill` | adds imported captures and their links to the frontier |
+//! | `spent` | the log -> the spending that a rebuilt state lacks |
 //! | `config_watcher` | applies changes of perennial.toml and retry requests |
 //! | [`clock`] | real or virtual time |
 //! | `stop` | a stop request that the loop can wait for |
@@ -65,6 +66,7 @@ mod publish;
 mod record;
 mod recorder;
 mod robots;
+mod spent;
 mod start;
 mod status;
 mod stop;
@@ -94,6 +96,7 @@ use page_weights::PageWeights;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
 use perennial_archive::store::{PageKind, Store, VisitTarget};
+use perennial_engine::timestamps::Timestamper;
 use policy::Policy;
 use publish::Publisher;
 use record::VisitRecord;
@@ -117,7 +120,7 @@ const MAX_FINISHING: Duration = Duration::from_secs(10);
 pub fn crawl(
     archive: &Archive,
     options: CrawlOptions,
-    mut show: impl FnMut(&CrawlStatus),
+    show: impl FnMut(&CrawlStatus),
     mut warn: impl FnMut(&str),
 ) -> anyhow::Result<CrawlStatus> {
     let seeds = &archive.settings().seeds;
@@ -132,7 +135,19 @@ pub fn crawl(
     if options.only.is_empty() && seeds.iter().all(|seed| seed.paused) {
         warn("every site is paused: `perennial resume SITE` continues the crawl");
     }
-    let mut options = options;
+    let timestamper = Timestamper::start(&archive)?;
+    let crawled = rounds(archive, options, show, warn);
+    timestamper.into_iter().for_each(Timestamper::finish);
+    crawled
+}
+
+/// Crawls until the end. Changed settings begin a new round.
+fn rounds(
+    mut archive: Archive,
+    mut options: CrawlOptions,
+    mut show: impl FnMut(&CrawlStatus),
+    mut warn: impl FnMut(&str),
+) -> anyhow::Result<CrawlStatus> {
     let mut status = CrawlStatus::default();
     // Warnings of the start are not repeated when the crawl continues with changed settings.
     let mut warned = HashSet::new();

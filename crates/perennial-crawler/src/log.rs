@@ -159,6 +159,19 @@ impl LogTail {
     }
 }
 
+/// The last whole line of the log.
+pub fn last_line(root: &Path) -> io::Result<Option<LogLine>> {
+    let mut file = match File::open(root.join("crawl.log")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let start = file.metadata()?.len().saturating_sub(MAX_WAITING_BYTES as u64);
+    file.seek(SeekFrom::Start(start))?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end)?;
+    Ok(end.split(|byte| *byte == b'\n').rev().find_map(|line| serde_json::from_slice(line).ok()))
+}
+
 /// Calls `each` with every line of the log, oldest first. Skips malformed lines.
 pub fn each_line(root: &Path, mut each: impl FnMut(LogLine)) -> io::Result<()> {
     for name in ["crawl.log.1", "crawl.log"] {

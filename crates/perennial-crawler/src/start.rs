@@ -26,7 +26,7 @@ use super::publish::Publisher;
 use super::recorder::{Recorder, put_request};
 use super::visit::{ReadPermits, VisitContext, is_loopback};
 use super::websub::WebSub;
-use super::{CrawlLoop, CrawlOptions, CrawlStatus, browser, log, robots};
+use super::{CrawlLoop, CrawlOptions, CrawlStatus, browser, log, robots, spent};
 use perennial_archive::settings::{BudgetTable, CrawlTable, Seeds};
 use perennial_archive::store::{Discovery, PageKind, Store, StoredFeed};
 use perennial_archive::{Archive, ArchiveWriter, CHECKING};
@@ -234,7 +234,15 @@ fn load_polls(
 /// Builds the frontier of a rebuilt archive from its captures and settings.
 pub fn make_frontier(archive: &Archive, writer: &mut ArchiveWriter, now: Timestamp) -> anyhow::Result<()> {
     let (seeds, _) = prepare(writer, archive, false, now)?;
-    load_frontier(writer, &seeds, now, &mut |_| ()).map(drop)
+    load_frontier(writer, &seeds, now, &mut |_| ())?;
+    spent::restore(writer, &seeds, forgotten_before(archive.settings().crawl.allowance, &seeds, now))
+}
+
+/// The instant before which spending is in no open period of a budget.
+fn forgotten_before(overall: BudgetTable, seeds: &Seeds, now: Timestamp) -> Timestamp {
+    let allowances = seeds.iter().map(|seed| seed.allowance).chain([overall]);
+    let periods = allowances.filter_map(|allowance| allowance.visits).map(|budget| budget.period);
+    budgets::forgotten_before(periods.max().unwrap_or(Span::ZERO), now)
 }
 
 /// Loads the known URLs, and adds captured URLs that are not among them.
@@ -338,12 +346,11 @@ impl CrawlBuilder<'_> {
             visits: self.options.budget.or(written.visits),
             bytes_per_day: self.options.bytes_per_day.or(written.bytes_per_day),
         };
-        let of_seeds = || self.seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
-        let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
-        let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
-        let forgotten = budgets::forgotten_before(longest, self.now);
+        let forgotten = forgotten_before(overall, &self.seeds, self.now);
+        spent::restore(writer, &self.seeds, forgotten)?;
         writer.store_mut().write(|commit| commit.forget_spent(forgotten))?;
-        BudgetAccounts::load(writer.store(), overall, of_seeds(), self.now)
+        let of_seeds = self.seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
+        BudgetAccounts::load(writer.store(), overall, of_seeds, self.now)
     }
 
     fn recorder(

@@ -11,6 +11,7 @@
 //! | [`search`] | indexes the text of pages with the time it was there, and answers queries |
 //! | [`changes`] | finds the changes that match a query |
 //! | [`notify`] | makes notices of changes by the user's rules, and sends each at least once and in order |
+//! | [`timestamps`] | requests timestamps of the manifest |
 //! | [`learn`] | builds schedulers from observations, links and settings |
 //! | [`quality`] | estimates completeness and coherence |
 //! | [`html`] | builds HTML and SVG |
@@ -29,6 +30,8 @@ pub mod search;
 pub mod changes;
 
 pub mod notify;
+
+pub mod timestamps;
 
 pub mod learn;
 

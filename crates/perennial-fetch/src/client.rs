@@ -112,25 +112,42 @@ impl Client {
         text: &str,
         allow_private: bool,
     ) -> Result<u16, FetchError> {
-        let mut all = vec![
+        let request = FetchRequest { url, fields, allow_private };
+        let response = self.post_bytes(&request, content_type, text.as_bytes(), 0).await?;
+        Ok(response.status())
+    }
+
+    /// Posts bytes. Of the body of the response it reads at most `max_body_bytes`.
+    pub async fn post_bytes(
+        &self,
+        request: &FetchRequest<'_>,
+        content_type: &str,
+        bytes: &[u8],
+        max_body_bytes: u64,
+    ) -> Result<FetchedResponse, FetchError> {
+        let mut fields = vec![
             ("Content-Type", content_type.to_owned()),
-            ("Content-Length", text.len().to_string()),
+            ("Content-Length", bytes.len().to_string()),
             ("Connection", "close".to_owned()),
         ];
-        all.extend_from_slice(fields);
-        let fields = all;
-        let request = FetchRequest { url, fields: &fields, allow_private };
-        let mut message = self.request_head("POST", &request);
-        message.extend_from_slice(text.as_bytes());
-        let limit = self.limits.head_timeout;
+        fields.extend_from_slice(request.fields);
+        let request = FetchRequest { fields: &fields, ..request.clone() };
+        let request_head = self.request_head("POST", &request);
+        let (started, limit) = (Instant::now(), self.limits.head_timeout);
         let exchange = async {
             let mut connection = self.connect(&request).await?;
-            send(&mut connection.stream, &message).await?;
-            self.read_head(&mut connection.stream).await
+            send(&mut connection.stream, &[&request_head, bytes].concat()).await?;
+            let (head, rest) = self.read_head(&mut connection.stream).await?;
+            let mut receiver = BodyReceiver::new(self, max_body_bytes, Framing::of(&head), started);
+            let truncation = match max_body_bytes {
+                0 => None,
+                _ => receiver.receive(&mut connection.stream, rest).await.map_err(FetchError::Local)?,
+            };
+            let body = receiver.finish().map_err(FetchError::Local)?;
+            let (address, took) = (connection.address, started.elapsed());
+            Ok(FetchedResponse { request_head: request_head.clone(), head, body, address, truncation, took })
         };
-        let (head, _) =
-            tokio::time::timeout(limit, exchange).await.map_err(|_| FetchError::Timeout(limit))??;
-        Ok(head.status().unwrap_or_default())
+        tokio::time::timeout(limit, exchange).await.map_err(|_| FetchError::Timeout(limit))?
     }
 
     /// The server may have closed an idle connection. If no byte arrived, the request is sent again on a new

@@ -50,7 +50,7 @@ impl AdminAuth {
             token: token.map(guard::digest),
             key: Mutex::new(Some(guard::digest(&key))),
             sessions: Mutex::default(),
-            cookie: format!("perennial_operator_{}", port.unwrap_or_default()),
+            cookie: format!("perennial_admin_{}", port.unwrap_or_default()),
             origin: main_origin.to_string(),
         };
         Ok((admin, key))
@@ -108,8 +108,8 @@ impl AdminAuth {
     pub fn check(&self, parts: &Parts, form: Option<&str>) -> Result<String, Problem> {
         let is_ours = is_same_origin(parts)?;
         let Some(session) = self.session_in(parts) else {
-            let is_operator = self.has_token(parts)?;
-            return if is_operator { Ok("admin's token".to_owned()) } else { Err(no_session()) };
+            let is_admin = self.has_token(parts)?;
+            return if is_admin { Ok("admin's token".to_owned()) } else { Err(no_session()) };
         };
         // A browser always names the origin of a form.
         if !is_ours {
@@ -257,7 +257,7 @@ mod tests {
         assert!(kind(&[HOST, fetched, cookie], form).starts_with("dashboard"));
         for (fields, form, expected) in [
             (vec![HOST, OURS], form, "admin"),
-            (vec![HOST, OURS, ("cookie", "perennial_operator_8080=00")], form, "admin"),
+            (vec![HOST, OURS, ("cookie", "perennial_admin_8080=00")], form, "admin"),
             (vec![HOST, OURS, cookie], None, "form"),
             (vec![HOST, OURS, cookie], Some("00"), "form"),
             // An archived page on our second port, which the browser calls the same site.

@@ -373,8 +373,8 @@ fn authorize(server: &Server, origin: Origin, parts: &Parts) -> Result<(), Probl
     let checked = server.guard().check(origin, parts);
     match (checked, server.admin()) {
         (Err(problem), Some(admin)) if problem.kind == "token" => {
-            let is_operator = admin.form_token(parts).is_some() || admin.has_token(parts)?;
-            if is_operator { Ok(()) } else { Err(problem) }
+            let is_admin = admin.form_token(parts).is_some() || admin.has_token(parts)?;
+            if is_admin { Ok(()) } else { Err(problem) }
         }
         (checked, _) => checked,
     }

@@ -11,6 +11,7 @@ use perennial_render::{BrowserError, BrowserOptions, Chromium, WorkerCommand};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
+use perennial_archive::timestamp::TimestampFailure;
 use perennial_archive::{Archive, now};
 use perennial_engine::notify::{SilentRule, silent_rules};
 
@@ -82,6 +83,7 @@ pub fn examine(folder: &Path, archive: Option<&Archive>) -> anyhow::Result<Vec<M
         settings.max_workers as u64 + SPARE_FILES,
     ));
     findings.extend(archive.map(check_rules).transpose()?.flatten());
+    findings.extend(archive.and_then(check_timestamps));
     let newest = archive.map(newest_capture).transpose()?.flatten();
     // Compared last: while the other checks ran, a clock that is being set has moved.
     let real =
@@ -109,6 +111,20 @@ fn check_rules(archive: &Archive) -> anyhow::Result<Option<MachineCheck>> {
             MachineCheck::fault(PART, text.join("; "), "correct [[notify]] or [[site]] in perennial.toml")
         }
     }))
+}
+
+/// Whether the timestamp server could be used, if there is one.
+fn check_timestamps(archive: &Archive) -> Option<MachineCheck> {
+    const PART: &str = "timestamps";
+    let server = archive.settings().archive.timestamp_server.as_ref()?;
+    Some(match TimestampFailure::of_server(archive) {
+        None => MachineCheck::well(PART, format!("the last request to {server} succeeded, or none was made")),
+        Some(failure) => MachineCheck::warning(
+            PART,
+            failure.to_string(),
+            "try `perennial verify --timestamp`, or correct `timestamp_server` in perennial.toml",
+        ),
+    })
 }
 
 fn check_user(is_root: bool) -> MachineCheck {

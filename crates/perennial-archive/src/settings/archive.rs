@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use perennial_warc::Compression;
+use url::Url;
 
 use super::parse_choice;
 use super::reader::TableReader;
@@ -22,6 +23,8 @@ pub struct ArchiveTable {
     pub title: String,
     /// Whether the times of captures are those of a virtual clock, which may be ahead of the real one.
     pub time_lapse: bool,
+    /// The server that states when the manifest existed (RFC 3161).
+    pub timestamp_server: Option<Url>,
 }
 
 /// `[warc]`: how WARC files are written.
@@ -84,13 +87,14 @@ impl ArchiveTable {
             format: reader.whole("format", 1..=i64::from(FORMAT)).unwrap_or(usual.format),
             title: reader.text("title").unwrap_or(usual.title),
             time_lapse: reader.bool("time_lapse", usual.time_lapse),
+            timestamp_server: reader.parsed("timestamp_server", web_url),
         }
     }
 }
 
 impl Default for ArchiveTable {
     fn default() -> ArchiveTable {
-        ArchiveTable { format: FORMAT, title: String::new(), time_lapse: false }
+        ArchiveTable { format: FORMAT, title: String::new(), time_lapse: false, timestamp_server: None }
     }
 }
 
@@ -104,6 +108,11 @@ impl Default for WarcTable {
             gzip_level: 2,
         }
     }
+}
+
+fn web_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.ok_or_else(|| "write a URL, such as \"https://timestamp.example/\"".to_owned())
 }
 
 fn file_name_start(text: &str) -> Result<String, String> {

@@ -61,10 +61,12 @@ impl Store {
         })
     }
 
-    /// Deletes the captures of the pages that `is_erased` names by their URLs, and all that was derived from them. The
-    /// URLs remain, because other pages link to them. Returns them.
-    pub(crate) fn forget_erased(&mut self, is_erased: impl Fn(&str) -> bool) -> anyhow::Result<Vec<String>> {
-        let mut erased: Vec<(u32, String)> = Vec::new();
+    /// Numbers and URLs of the pages that are to be erased.
+    pub(crate) fn pages_to_erase(
+        &self,
+        is_erased: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<Vec<(u32, String)>> {
+        let mut erased = Vec::new();
         self.connection.each_row("SELECT id, url FROM pages", [], |row| {
             let url: String = row.get(1)?;
             if is_erased(&url) {
@@ -72,9 +74,24 @@ impl Store {
             }
             Ok(())
         })?;
+        Ok(erased)
+    }
+
+    /// Deletes the captures of pages, and all that was derived from them. The URLs remain, because other pages link to
+    /// them, unless `hide` replaces them.
+    pub(crate) fn forget_erased(
+        &mut self,
+        erased: &[(u32, String)],
+        hide: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<()> {
         self.write_synced(|commit| {
             commit.transaction.execute_batch(DEFERRED)?;
-            for (page, _) in &erased {
+            for (page, url) in erased {
+                if let Some(hidden) = hide(url) {
+                    commit
+                        .transaction
+                        .run("UPDATE pages SET url = ?2, surt = ?2 WHERE id = ?1", params![page, hidden])?;
+                }
                 for table in DERIVED {
                     commit.transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page])?;
                 }
@@ -89,8 +106,7 @@ impl Store {
         })?;
         // Deleted rows remain in the free pages of the file until it is rewritten.
         self.connection.execute_batch("VACUUM")?;
-        self.after_commit()?;
-        Ok(erased.into_iter().map(|(_, url)| url).collect())
+        self.after_commit()
     }
 }
 

@@ -421,6 +421,12 @@ impl Store {
         })
     }
 
+    /// The seed for which a URL is in the frontier.
+    pub fn seed_of(&self, url: &str) -> anyhow::Result<Option<i64>> {
+        let sql = "SELECT f.seed FROM crawl_pages f JOIN pages p ON p.id = f.page WHERE p.url = ?1";
+        self.connection.row(sql, [url], |row| row.get(0))
+    }
+
     /// When the latest visit of all pages ended. A virtual clock continues there.
     pub fn last_visit(&self) -> anyhow::Result<Option<Timestamp>> {
         self.connection.time("SELECT max(visited) FROM crawl_pages", [])

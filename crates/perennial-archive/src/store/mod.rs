@@ -73,7 +73,7 @@ use links::encode_targets;
 pub use observations::{Observation, ObservationOrder, ObservationSelection};
 pub use outbox::{BlindPage, CapturePlace, NewNotice, Outbox, PageNotices, PendingNotice, RuleState};
 pub use overview::{AnalysisCounts, AnalysisDay, AnalysisRow, FailingHost, SitePage};
-pub use page_sums::{PageCheck, check_pages};
+pub use page_sums::{PageCheck, check_pages, correct_flips};
 pub use quarantine::{QuarantineCounts, QuarantineReason, QuarantinedRecord};
 pub use query::{ArchiveCounts, Capture, CaptureFilter, LatestPayload, PageRow, SiteCounts, VersionRow};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
@@ -81,7 +81,7 @@ pub use replacement::remove_state;
 pub use runs::IndexRun;
 pub use salvage::keep_copy;
 pub use schema::{RecordLocation, RecordSource, SCHEMA_VERSION, ScannedRecord};
-pub use spending::OVERALL;
+pub use spending::{OVERALL, minute_of};
 pub use sql::{SqlLimits, SqlRows, SqlValue, each_view_row, query_views, sql_views};
 pub use texts::{
     ObservationRow, PresenceEdge, PresenceFilter, PresenceHit, ShownText, TextCommit, TextCounts, Texts,

@@ -305,13 +305,14 @@ impl Outbox {
     }
 
     /// Deletes all notices of pages that were erased. What was sent cannot be taken back.
-    pub(crate) fn forget_pages(&mut self, urls: &[String]) -> anyhow::Result<()> {
+    pub(crate) fn forget_pages<'a>(&mut self, urls: impl IntoIterator<Item = &'a str>) -> anyhow::Result<()> {
         let _writing = writing();
         let transaction = self.connection.transaction()?;
         for url in urls {
             let hash = url_hash(url) as i64;
-            transaction.run("DELETE FROM notices WHERE page = ?1", [hash])?;
-            transaction.run("DELETE FROM seen WHERE page = ?1", [hash])?;
+            for table in ["notices", "seen", "blind"] {
+                transaction.run(&format!("DELETE FROM {table} WHERE page = ?1"), [hash])?;
+            }
         }
         transaction.commit()?;
         // Deleted rows remain in the free pages of the file until it is rewritten.

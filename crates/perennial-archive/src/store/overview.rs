@@ -159,18 +159,19 @@ impl Store {
     }
 
     /// The pages of a host that people read, most important changes first. Only the first `limit` pages found are
-    /// considered.
-    pub fn site_pages(&self, host: &str, limit: usize) -> anyhow::Result<Vec<SitePage>> {
+    /// considered. Captures after `until` do not count as the last ones, unless a page has no others.
+    pub fn site_pages(&self, host: &str, until: Timestamp, limit: usize) -> anyhow::Result<Vec<SitePage>> {
         let sql = format!(
             "SELECT * FROM (
-                  SELECT p.id, p.url, k.title, p.n_captures, p.last_seen, p.status, coalesce(k.total,
-                  0) AS total
+                  SELECT p.id, p.url, k.title, p.n_captures, CASE WHEN p.last_seen <= ?3 THEN p.last_seen
+                  ELSE coalesce((SELECT max(c.time) FROM captures c WHERE c.page = p.id AND c.time <= ?3), p.last_seen) END,
+                  p.status, coalesce(k.total, 0) AS total
                   FROM pages p LEFT JOIN known k ON k.page = p.id
                   WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND p.n_captures > 0 AND {PAGES}
                   LIMIT ?2)
                 ORDER BY total DESC, id"
         );
-        self.connection.rows(&sql, params![host, limit as i64], |row| {
+        self.connection.rows(&sql, params![host, limit as i64, until.as_millis()], |row| {
             Ok(SitePage {
                 page: PageId(row.get(0)?),
                 url: row.get(1)?,

@@ -350,6 +350,14 @@ impl Store {
         self.connection.row(sql, [url], read_page)
     }
 
+    /// When a page was last captured up to an instant, or if all its captures are later, the last of them.
+    pub fn last_seen(&self, page: &PageRow, until: Timestamp) -> anyhow::Result<Option<Timestamp>> {
+        let Some(later) = page.last_seen.filter(|last| *last > until) else { return Ok(page.last_seen) };
+        let sql = "SELECT max(time) FROM captures WHERE page = ?1 AND time <= ?2";
+        let last = self.connection.time(sql, params![page.id.0, until.as_millis()])?;
+        Ok(last.or(Some(later)))
+    }
+
     /// Calls `each` with every captured page, in order of their numbers.
     pub fn each_page(&self, mut each: impl FnMut(PageRow) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let sql = "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages

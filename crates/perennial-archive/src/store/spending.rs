@@ -16,10 +16,17 @@ impl Commit<'_> {
     pub fn put_spent(&self, seed: i64, is_page: bool, n_bytes: u64, at: Timestamp) -> anyhow::Result<()> {
         let sql = "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT DO UPDATE SET n_visits = n_visits + ?3, n_bytes = n_bytes + ?4";
-        let grain = GRAIN.as_millis();
-        let start = at.as_millis().div_euclid(grain).saturating_mul(grain);
+        let start = minute_of(at).as_millis();
         let put = |seed: i64| self.transaction.run(sql, params![seed, start, is_page, n_bytes as i64]);
         [OVERALL, seed].into_iter().try_for_each(put)
+    }
+
+    /// Raises the spending of the minute that contains an instant to these numbers.
+    pub fn restore_spent(&self, seed: i64, at: Timestamp, n_visits: u64, n_bytes: u64) -> anyhow::Result<()> {
+        let sql = "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET n_visits = max(n_visits, ?3), n_bytes = max(n_bytes, ?4)";
+        let row = params![seed, minute_of(at).as_millis(), n_visits as i64, n_bytes as i64];
+        self.transaction.run(sql, row)
     }
 
     /// Deletes the spending before an instant.
@@ -28,7 +35,18 @@ impl Commit<'_> {
     }
 }
 
+/// The start of the span in which spending at an instant is summed.
+pub fn minute_of(at: Timestamp) -> Timestamp {
+    let grain = GRAIN.as_millis();
+    Timestamp::from_millis(at.as_millis().div_euclid(grain).saturating_mul(grain))
+}
+
 impl Store {
+    /// The start of the last minute with spending.
+    pub fn last_spent(&self) -> anyhow::Result<Option<Timestamp>> {
+        self.connection.time("SELECT max(start) FROM crawl_spent", [])
+    }
+
     /// Visits of pages and bytes spent on a seed since an instant.
     pub fn spent(&self, seed: i64, since: Timestamp) -> anyhow::Result<(u64, u64)> {
         let sql = "SELECT sum(n_visits), sum(n_bytes) FROM crawl_spent WHERE seed = ?1 AND start >= ?2";

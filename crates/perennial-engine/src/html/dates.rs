@@ -1,5 +1,6 @@
-//! Formats instants for people: days, times, durations.
+//! Formats instants and numbers for people: days, times, durations, counts.
 
+pub use perennial_core::text::quantity::{counted, grouped};
 use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
 
 const MONTHS: [&str; 12] = [
@@ -88,24 +89,6 @@ pub fn span_words(span: Span) -> String {
     }
 }
 
-/// `2,341`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `3 pages`, `1 page`.
-pub fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(n), if n == 1 { one } else { many })
-}
-
 /// `226 MB`.
 pub fn size(bytes: u64) -> String {
     match bytes as f64 {
@@ -126,10 +109,6 @@ mod tests {
         assert_eq!(day_long(at), "Monday 29 June 2026");
         assert_eq!(day_and_minute(at), "29 Jun 23:30");
         assert_eq!(start_of_day(20_633), Timestamp::parse("2026-06-29").unwrap());
-        assert_eq!(
-            [0, 999, 1_000, 77_527, 1_234_567].map(grouped),
-            ["0", "999", "1,000", "77,527", "1,234,567"]
-        );
         assert_eq!(span_words(Span::from_hours(26)), "26 h");
         assert_eq!(span_words(Span::from_secs(1_800)), "30 min");
         assert_eq!(size(226_000_000), "226.0 MB");

@@ -49,6 +49,24 @@ impl DeliveryFailure {
     }
 }
 
+/// A client for servers that the user names.
+pub(crate) fn receiver_client(archive: &Archive) -> anyhow::Result<Client> {
+    let table = &archive.settings().crawl;
+    let limits = FetchLimits {
+        connect_timeout: MAX_WAIT,
+        head_timeout: MAX_WAIT,
+        max_head_bytes: 64 << 10,
+        ..FetchLimits::default()
+    };
+    let client =
+        Client::new(concat!("perennial/", env!("CARGO_PKG_VERSION")).into(), limits, table.proxy.clone());
+    let Some(file) = &table.tls_roots else { return Ok(client) };
+    let file = archive.root().join(file);
+    client.trusting(&file).map_err(|reason| {
+        anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
+    })
+}
+
 /// Delivers notices.
 pub struct Notifier {
     runtime: Runtime,
@@ -58,23 +76,8 @@ pub struct Notifier {
 
 impl Notifier {
     pub fn new(archive: &Archive) -> anyhow::Result<Notifier> {
-        let table = &archive.settings().crawl;
-        let limits = FetchLimits {
-            connect_timeout: MAX_WAIT,
-            head_timeout: MAX_WAIT,
-            max_head_bytes: 64 << 10,
-            ..FetchLimits::default()
-        };
-        let mut client =
-            Client::new(concat!("perennial/", env!("CARGO_PKG_VERSION")).into(), limits, table.proxy.clone());
-        if let Some(file) = &table.tls_roots {
-            let file = archive.root().join(file);
-            client = client.trusting(&file).map_err(|reason| {
-                anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
-            })?;
-        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Notifier { runtime, client, archive: archive.clone() })
+        Ok(Notifier { runtime, client: receiver_client(archive)?, archive: archive.clone() })
     }
 
     /// Delivers a notice and waits for the acknowledgement.

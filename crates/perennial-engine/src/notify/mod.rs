@@ -24,6 +24,7 @@ mod sight;
 mod silence;
 mod smtp;
 
+pub(crate) use deliver::receiver_client;
 pub use deliver::{DeliveryFailure, Notifier};
 pub use notice::{Notice, NoticeLine, NoticeWriter};
 pub use notice_maker::{NoticeMaker, open_outbox};

@@ -14,8 +14,8 @@ use super::layout::{AdminAccess, Place, Shell, Tab, site_href};
 use super::{Problem, Request};
 use perennial_archive::settings::{Seed, VisitTimes};
 use perennial_archive::store::parse_site_name;
+use perennial_core::text::quantity::counted;
 use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
-use perennial_engine::html::dates::counted;
 
 /// Sites with their settings on one page.
 const MAX_FOLLOWED: usize = 500;

@@ -12,8 +12,8 @@ use super::layout::{Place, Shell, Tab, page_href, query, version_href, without_s
 use super::{Problem, Request, known_page};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnnouncedFilter, parse_site_name};
+use perennial_core::text::quantity::counted;
 use perennial_engine::feeds::articles::{ArchivedArticle, SiteTemplates, field_name};
-use perennial_engine::html::dates::counted;
 
 /// Articles per part of the list.
 const MAX_ARTICLES: usize = 50;

@@ -26,8 +26,9 @@ struct Calendar<'a> {
     url: &'a str,
     /// Earliest first.
     days: Vec<CaptureDay>,
-    /// If it has no captures, the last year with captures is shown.
+    /// If it has no captures, the last year with captures up to now is shown.
     year: Option<i16>,
+    now: Timestamp,
 }
 
 pub(crate) fn calendar(
@@ -37,11 +38,12 @@ pub(crate) fn calendar(
 ) -> Result<Response<Body>, Problem> {
     let key = surt(url);
     let (from, to) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
-    let days = request.with(|snapshot| snapshot.store().key_days(&key, from, to))?;
+    let (days, now) = request
+        .with(|snapshot| Ok((snapshot.store().key_days(&key, from, to)?, snapshot.archive().horizon())))?;
     if days.is_empty() {
         return Err(Problem::not_archived(url));
     }
-    Ok(pages::html(render(&Calendar { url, days, year }, request.place())))
+    Ok(pages::html(render(&Calendar { url, days, year, now }, request.place())))
 }
 
 fn render(calendar: &Calendar<'_>, place: Place<'_>) -> Markup {
@@ -52,7 +54,8 @@ fn render(calendar: &Calendar<'_>, place: Place<'_>) -> Markup {
     for day in days {
         *years.entry(year_and_month(start_of_day(day.number)).0).or_default() += day.n_captures;
     }
-    let last = years.keys().next_back().copied().unwrap_or(1970);
+    let last = days.iter().rfind(|day| day.first <= calendar.now).or(days.last());
+    let last = last.map_or(1970, |day| year_and_month(start_of_day(day.number)).0);
     let year = calendar.year.filter(|year| years.contains_key(year)).unwrap_or(last);
     let main = html! {
         h1 { (n_captures) " " @if n_captures == 1 { "capture" } @else { "captures" } " on " (days.len()) " days" }
@@ -267,7 +270,9 @@ mod tests {
     fn each_day_with_captures_is_a_link() {
         let days = vec![day("2023-12-31", 1), day("2024-02-29", 1), day("2024-03-01", 30)];
         let place = Place { name: "a", base: "/a", ..Place::default() };
-        let page = render(&Calendar { url: "http://x.example/?<b>", days, year: None }, place).0;
+        let page =
+            render(&Calendar { url: "http://x.example/?<b>", days, year: None, now: Timestamp::MAX }, place)
+                .0;
         assert!(page.contains("32 captures on 3 days"));
         assert!(page.contains("href=\"/a/web/20240229000000/http://x.example/?&lt;b&gt;\""), "{page}");
         assert!(page.contains("class=\"h4\" href=\"/a/web/20240301*/"));
@@ -282,8 +287,17 @@ mod tests {
     }
 
     #[test]
+    fn a_year_in_the_future_is_not_shown_first() {
+        let days = vec![day("2024-02-29", 1), day("2099-03-01", 1)];
+        let now = Timestamp::parse("2026-01-01").unwrap();
+        let page = render(&Calendar { url: "http://x.example/", days, year: None, now }, Place::default()).0;
+        assert!(page.contains("<b>2024</b>") && page.contains("/web/2099*/"), "{page}");
+    }
+
+    #[test]
     fn a_calendar_may_be_empty() {
-        let calendar = Calendar { url: "http://x.example/", days: Vec::new(), year: Some(2020) };
+        let calendar =
+            Calendar { url: "http://x.example/", days: Vec::new(), year: Some(2020), now: Timestamp::MAX };
         assert!(render(&calendar, Place::default()).0.contains("0 captures on 0 days"));
     }
 }

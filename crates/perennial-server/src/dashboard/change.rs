@@ -10,9 +10,10 @@ use super::components::{Operations, Time, Words, importance, operations, time, t
 use super::layout::{compare_href, host_with_port, page_href, path, version_href, without_scheme};
 use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
+use perennial_core::text::quantity::counted;
 use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport, operations_for_people};
 use perennial_engine::html::cut;
-use perennial_engine::html::dates::{counted, span_words};
+use perennial_engine::html::dates::span_words;
 
 /// Words shown per change.
 const MAX_WORDS: usize = 3;

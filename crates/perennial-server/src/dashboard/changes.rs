@@ -12,9 +12,9 @@ use super::layout::{Place, Shell, Tab};
 use super::{Problem, Request, ResponseFormat};
 use perennial_archive::store::{ChangeKey, Store};
 use perennial_archive::{Snapshot, now};
+use perennial_core::text::quantity::{counted, grouped};
 use perennial_engine::analyse::AdFilters;
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
-use perennial_engine::html::dates::{counted, grouped};
 
 /// Limits per part of the list: changes shown, changes read with both versions, changes examined.
 const BOUNDS: WorkLimits = WorkLimits { max_found: 25, max_read: 300, max_rows: 20_000 };

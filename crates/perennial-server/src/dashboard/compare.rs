@@ -19,8 +19,9 @@ use crate::diff::{self, DiffFrame, DiffView, Original};
 use crate::pages;
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnalysisRow, PageRow, Store};
+use perennial_core::text::quantity::counted;
 use perennial_engine::analyse::{AdFilters, Comparison, ComparisonReport, PageSpec, StoredChange};
-use perennial_engine::html::dates::{counted, day_short, minute};
+use perennial_engine::html::dates::{day_short, minute};
 use perennial_engine::learn::index_threshold;
 
 /// The comparison of two versions as a page.

@@ -25,9 +25,10 @@ use crate::pages;
 use crate::summary::Summary;
 use perennial_archive::store::{ChangeOrder, ChangeRow, Store, parse_site_name};
 use perennial_archive::{Snapshot, now};
+use perennial_core::text::quantity::counted;
 use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::changes::{ChangeQuery, each_match};
-use perennial_engine::html::dates::{counted, day_and_minute, day_long, day_of_year, minute};
+use perennial_engine::html::dates::{day_and_minute, day_long, day_of_year, minute};
 
 /// Entries with words.
 const MAX_PAGES: usize = 25;

@@ -9,7 +9,8 @@ use super::admin::button;
 use super::charts::{Axis, ranges, spent, trend};
 use super::components::{Bounds, Range, Time, percent, untrusted};
 use super::layout::{AdminAccess, Place, page_href, site_href, without_scheme};
-use perennial_engine::html::dates::{counted, day_and_minute, grouped, minute, size};
+use perennial_core::text::quantity::{counted, grouped};
+use perennial_engine::html::dates::{day_and_minute, minute, size};
 use perennial_engine::learn::NextVisit;
 
 /// A problem that needs a person, and what to do about it.

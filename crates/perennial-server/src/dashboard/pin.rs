@@ -11,9 +11,9 @@ use super::components::{columns, date_time, empty, path_link, untrusted};
 use super::layout::{Place, Shell, Tab, compare_href, host_with_port, page_href, path, query, site_href};
 use super::{Problem, Request, ResponseFormat};
 use perennial_archive::settings::Seed;
+use perennial_core::text::quantity::counted;
 use perennial_engine::admin::{AdminAction, PartAction};
 use perennial_engine::analyse::PartEffect;
-use perennial_engine::html::dates::counted;
 
 /// Edits that are evaluated, because a reader is waiting.
 const MAX_EDITS: usize = 200;

@@ -13,7 +13,8 @@ use crate::summary::Summary;
 use perennial_archive::lock::is_being_written;
 use perennial_archive::store::{PageKind, PageRow, VisitTarget, parse_site_name};
 use perennial_archive::{CrawlRecord, Snapshot, now};
-use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
+use perennial_core::text::quantity::counted;
+use perennial_engine::html::dates::{day_and_minute, day_long, minute};
 use perennial_engine::learn::{ENOUGH_VISITS, NextVisit, VisitDescriber};
 
 const MAX_VISITS: usize = 100;
@@ -96,10 +97,12 @@ pub(crate) fn explain(snapshot: &Snapshot, summary: &Summary, url: &str) -> anyh
     let url = page.as_ref().map_or_else(|| url.to_string(), |page| page.url.clone());
     let target = page.as_ref().map(|page| store.target(page.id)).transpose()?.flatten();
     let last_visit = target.as_ref().and_then(|target| target.visited);
+    let last_seen = |page: &PageRow| store.last_seen(page, snapshot.archive().horizon());
+    let last_seen = page.as_ref().map(last_seen).transpose()?.flatten();
     let mut why = VisitExplanation {
         summary: String::new(),
         reasons: Vec::new(),
-        last_visit: last_visit.or(page.as_ref().and_then(|page| page.last_seen)).map(Time),
+        last_visit: last_visit.or(last_seen).map(Time),
         next: summary.visits.iter().find(|visit| visit.url == url).cloned(),
         url,
     };

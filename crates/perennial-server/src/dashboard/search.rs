@@ -17,7 +17,8 @@ use super::layout::{
 use super::{Problem, Request};
 use perennial_archive::Snapshot;
 use perennial_archive::store::{Store, Texts};
-use perennial_engine::html::dates::{counted, day_and_minute, minute, size};
+use perennial_core::text::quantity::counted;
+use perennial_engine::html::dates::{day_and_minute, minute, size};
 use perennial_engine::search::{SearchHit, SearchQuery, find_pages};
 
 /// Pages that are shown.

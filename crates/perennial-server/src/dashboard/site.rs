@@ -21,7 +21,8 @@ use crate::summary::Summary;
 use perennial_archive::Snapshot;
 use perennial_archive::settings::Seed;
 use perennial_archive::store::{SitePage, Store, StoredFeed, parse_site_name};
-use perennial_engine::html::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
+use perennial_core::text::quantity::{counted, grouped};
+use perennial_engine::html::dates::{day_and_minute, day_of_year, weekday_name};
 use perennial_engine::learn::{is_rate_known, site_history};
 use perennial_engine::quality::coherence_over;
 
@@ -149,9 +150,13 @@ pub(crate) fn load(request: &Request<'_>) -> Result<SiteView, Problem> {
         if n_captures == 0 {
             return Ok(None);
         }
-        let mut pages = store.site_pages(&host, MAX_PAGES)?;
+        let horizon = snapshot.archive().horizon();
+        let mut pages = store.site_pages(&host, horizon, MAX_PAGES)?;
         if is_by_freshness {
-            pages.sort_by_key(|page| (std::cmp::Reverse(page.last_seen), page.page));
+            let is_future = |last: Timestamp| last > horizon;
+            pages.sort_by_key(|page| {
+                (is_future(page.last_seen), std::cmp::Reverse(page.last_seen), page.page)
+            });
         }
         let clock =
             summary.zip(pages.first()).and_then(|(summary, page)| summary.followed.local_clock(&page.url));

@@ -9,7 +9,7 @@ use super::components::{Range, Time, columns, date_time, empty, percent, untrust
 use super::layout::{Place, Shell, Tab, site_href};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
-use perennial_engine::html::dates::{counted, grouped};
+use perennial_core::text::quantity::{counted, grouped};
 
 const MAX_SITES: usize = 1_000;
 

@@ -11,7 +11,8 @@ use super::layout::{Place, Shell, Tab, query};
 use super::{Problem, Request, ResponseFormat, SPANS};
 use perennial_archive::store::Texts;
 use perennial_archive::{Snapshot, now};
-use perennial_engine::html::dates::{counted, day_and_minute, grouped};
+use perennial_core::text::quantity::{counted, grouped};
+use perennial_engine::html::dates::day_and_minute;
 use perennial_engine::search::{TermsQuery, new_terms};
 
 const MAX_TERMS: usize = 60;

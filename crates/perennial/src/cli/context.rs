@@ -12,6 +12,7 @@ use perennial_archive::store::Store;
 use perennial_archive::{Archive, ArchiveWriter, Snapshot};
 use perennial_engine::admin::{self, AdminAction, AdminOutcome};
 use perennial_engine::search;
+use perennial_engine::timestamps::request_timestamp;
 
 /// The global options, resolved.
 #[derive(Clone)]
@@ -155,6 +156,15 @@ impl Context {
         });
         bar.finish_and_clear();
         indexed
+    }
+
+    /// Requests a timestamp of the manifest, if a server is configured and one is due. A failure is only reported.
+    pub fn timestamp(&self, archive: &Archive) {
+        if let Err(error) = request_timestamp(archive, false) {
+            self.note(format_args!(
+                "no timestamp of the manifest yet: {error}; a later command requests it again"
+            ));
+        }
     }
 
     fn bar(&self, total: u64, what: &'static str, template: &str) -> ProgressBar {

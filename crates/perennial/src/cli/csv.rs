@@ -43,11 +43,17 @@ fn write_line(out: &mut dyn Write, fields: impl Iterator<Item = String>) -> io::
     out.write_all(b"\n")
 }
 
-/// A field that holds a comma, a quotation mark or a line end is quoted. Other control characters are escaped, because
+/// Whether a spreadsheet would compute the text, which a page may have chosen, and with some programs run commands.
+fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '@', '\t']) || text.starts_with(['+', '-']) && text.parse::<f64>().is_err()
+}
+
+/// A formula becomes a text by an apostrophe before it. A field that holds a comma, a quotation mark or a line end is quoted. Other control characters are escaped, because
 /// the field may be shown on a terminal.
 fn field(text: &str) -> String {
     let is_command = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
     let text = if text.contains(is_command) { terminal_safe(text) } else { text.into() };
+    let text = if is_formula(&text) { format!("'{text}").into() } else { text };
     match text.contains(['"', ',', '\r', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.into_owned(),
@@ -76,6 +82,16 @@ mod tests {
             }
         }
         rows
+    }
+
+    #[test]
+    fn no_field_is_a_formula() {
+        for text in ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "\t=1"] {
+            assert!(field(text).trim_start_matches('"').starts_with('\''), "{text}");
+        }
+        for text in ["-5", "+1.5e3", "a=b", "", "https://a.example/?x=1"] {
+            assert_eq!(field(text), text);
+        }
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use clap::Args;
+use perennial_core::text::quantity::counted;
 
 use super::{Context, Exit, context::human_bytes};
 use perennial_archive::erase::{ErasedPart, ErasureReport, erase, plan_erasure};
@@ -13,6 +14,7 @@ WARC files, and analyses, texts, index and notices forget them. This cannot be u
 Examples:
   perennial erase https://example.org/private --reason \"request of 2026-11-19\"
   perennial erase https://example.org/private --reason \"request of 2026-11-19\" --yes
+  perennial erase https://example.org/about/jane-doe --reason \"request 7\" --hide-url --yes
   perennial erase example.org --reason \"court order 12/345\" --yes";
 
 /// Erase the captures of a page or a site, for legal requests.
@@ -26,6 +28,10 @@ pub(super) struct EraseArgs {
     /// Why; the tombstones and the manifest contain it
     #[arg(long, value_name = "TEXT")]
     reason: String,
+
+    /// Write a digest in place of the URL into tombstones, manifest, state and logs
+    #[arg(long)]
+    hide_url: bool,
 
     /// Erase now; without this, only list what would be erased
     #[arg(long)]
@@ -42,13 +48,14 @@ impl EraseArgs {
         let bar = context.progress_bytes(archive.warc_bytes()?, "reading");
         let progress = |bytes| bar.inc(bytes);
         let report = match self.yes {
-            true => erase(&archive, &part, &self.reason, &progress)?,
+            true => erase(&archive, &part, &self.reason, self.hide_url, &progress)?,
             false => plan_erasure(&archive, &part, &progress)?,
         };
         bar.finish_and_clear();
         if report.is_done {
             // The text index was removed, because it contained the words.
             context.index_texts(&archive)?;
+            context.timestamp(&archive);
         }
         context.print(&report, |out| print(&report, self.yes, out))?;
         if report.n_records == 0 {
@@ -69,12 +76,15 @@ fn print(report: &ErasureReport, is_confirmed: bool, out: &mut dyn std::io::Writ
     let verb = if report.is_done { "erased" } else { "would erase" };
     writeln!(
         out,
-        "{verb} {} records of {} URLs, {}, in {} WARC files",
-        report.n_records,
-        report.n_urls,
+        "{verb} {} of {}, {}, in {}",
+        counted(report.n_records, "record", "records"),
+        counted(report.n_urls, "URL", "URLs"),
         human_bytes(report.bytes),
-        report.files.len()
+        counted(report.files.len() as u64, "WARC file", "WARC files")
     )?;
+    for url in &report.losing {
+        writeln!(out, "has the same content and refers to it: {url}")?;
+    }
     for file in &report.not_erased {
         writeln!(out, "not touched, may contain the same: {file}")?;
     }

@@ -65,6 +65,7 @@ impl ImportArgs {
         bar.finish_and_clear();
         let learned = if self.no_analysis { None } else { Some(learn(context, &archive, &mut writer)?) };
         writer.close()?;
+        context.timestamp(&archive);
         let report = ImportSummary { imported: report, learned };
         context.print(&report, |out| print(&report, out))?;
         Ok(if report.imported.files.iter().any(|file| file.n_defects > 0) {

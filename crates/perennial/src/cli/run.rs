@@ -149,6 +149,7 @@ impl RunArgs {
         let status = status?;
         context.print(&status, |out| print_summary(out, &status))?;
         note_pending(context, &archive);
+        context.timestamp(&archive);
         Ok(match status.end {
             Some(CrawlEnd::Interrupted) => Exit::Interrupted,
             Some(CrawlEnd::SizeLimit) => Exit::SizeLimit,

@@ -8,6 +8,7 @@ use super::activity::Activity;
 use super::{Context, Exit, context::human_bytes};
 use perennial_archive::CrawlRecord;
 use perennial_archive::store::{ArchiveCounts, SiteCounts, TextCounts, Texts};
+use perennial_archive::timestamp::TimestampFailure;
 use perennial_engine::notify::{SilentRule, silent_rules};
 
 /// Show what the archive contains, its last and next visits, failures and unsent notices
@@ -36,6 +37,8 @@ struct StatusReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     texts: Option<TextCounts>,
     silent_rules: Vec<SilentRule>,
+    /// Why the timestamp server could not be used; none if it could.
+    timestamp_failure: Option<TimestampFailure>,
     sites: Vec<SiteCounts>,
 }
 
@@ -72,6 +75,7 @@ impl StatusArgs {
             counts: store.counts(snapshot.archive().horizon())?,
             texts,
             silent_rules: silent_rules(snapshot.archive())?,
+            timestamp_failure: TimestampFailure::of_server(snapshot.archive()),
             sites: store.sites()?.into_iter().take(self.sites).collect(),
         };
         context.print(&report, |out| print(&report, out))?;
@@ -144,6 +148,9 @@ fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result
     }
     for rule in &report.silent_rules {
         writeln!(out, "silent    {rule}")?;
+    }
+    if let Some(failure) = &report.timestamp_failure {
+        writeln!(out, "timestamps {failure}")?;
     }
     if !report.sites.is_empty() {
         writeln!(out, "\n{:>8} {:>9}  site", "pages", "captures")?;

@@ -4,9 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, Exit};
 use perennial_archive::manifest::Manifest;
-use perennial_archive::verify::{Defect, UnfinishedWork, VerifyReport, rebuild, repair, verify_present};
+use perennial_archive::timestamp::ManifestTimestamp;
+use perennial_archive::verify::{
+    Defect, ManifestReport, UnfinishedWork, VerifyReport, rebuild, repair, verify_present,
+};
 use perennial_archive::{Archive, ArchiveWriter, Repair, now};
+use perennial_core::text::quantity::counted;
 use perennial_crawler::make_frontier;
+use perennial_engine::timestamps::request_timestamp;
 
 const AFTER_HELP: &str = "\
 Checks the digests and structure of every record, the files against the manifest, the state against the records, the index against \
@@ -38,6 +43,10 @@ pub(super) struct VerifyArgs {
     #[arg(long)]
     accept_imported: bool,
 
+    /// Request a timestamp of the manifest first, even if the server failed a moment ago
+    #[arg(long)]
+    timestamp: bool,
+
     /// Show that nothing was changed or removed since this copy of manifest.jsonl
     #[arg(long, value_name = "FILE")]
     since_manifest: Option<PathBuf>,
@@ -46,11 +55,18 @@ pub(super) struct VerifyArgs {
 impl VerifyArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
+        if self.timestamp {
+            timestamp(context, &archive)?;
+        }
         let passes = if self.rebuild { 2 } else { 1 };
         let bar = context.progress_bytes(passes * archive.warc_bytes()?, "verifying");
         let progress = |bytes| bar.inc(bytes);
         let mut report = if self.repair {
-            repair(&archive, &progress)?
+            let report = repair(&archive, &progress)?;
+            if report.repairs.iter().any(|repair| matches!(repair, Repair::MadeStateAnew { .. })) {
+                complete_state(&archive)?;
+            }
+            report
         } else {
             let repairs = if self.rebuild { rebuild_all(&archive, &progress)? } else { Vec::new() };
             VerifyReport { repairs, ..verify_present(&archive, &progress)? }
@@ -63,6 +79,17 @@ impl VerifyArgs {
         let n_accepted = if self.accept_imported { report.n_imported() } else { 0 };
         Ok(if report.defects.len() == n_accepted { Exit::Done } else { Exit::Defects })
     }
+}
+
+/// Requests a timestamp now. If the server fails, the archive is verified all the same.
+fn timestamp(context: &Context, archive: &Archive) -> anyhow::Result<()> {
+    if archive.settings().archive.timestamp_server.is_none() {
+        anyhow::bail!("no timestamp server: set `timestamp_server` in [archive] of perennial.toml");
+    }
+    if let Err(error) = request_timestamp(archive, true) {
+        context.note(format_args!("no timestamp: {error}"));
+    }
+    Ok(())
 }
 
 /// What a kept copy of the manifest has and the archive's manifest lacks.
@@ -78,10 +105,15 @@ fn since_manifest(archive: &Archive, kept: &Path) -> anyhow::Result<Vec<Defect>>
 /// Rebuilds state and index from the WARC files, and the frontier from the state.
 fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let repairs = rebuild(archive, progress)?;
+    complete_state(archive)?;
+    Ok(repairs)
+}
+
+/// Adds the frontier and the spending to a rebuilt state.
+fn complete_state(archive: &Archive) -> anyhow::Result<()> {
     let mut writer = ArchiveWriter::open(archive)?;
     make_frontier(archive, &mut writer, now())?;
-    writer.close()?;
-    Ok(repairs)
+    writer.close()
 }
 
 fn print(report: &VerifyReport, accepts_imported: bool, out: &mut dyn std::io::Write) -> std::io::Result<()> {
@@ -106,49 +138,50 @@ fn print(report: &VerifyReport, accepts_imported: bool, out: &mut dyn std::io::W
         writeln!(out, "{}{}: {origin}{}", defect.file, position_text(defect), defect.what)?;
     }
     if report.n_quarantined > 0 {
-        writeln!(
-            out,
-            "{} records are quarantined: they cannot be captures, or could not be analysed",
-            report.n_quarantined
-        )?;
+        let records = counted(report.n_quarantined, "record is", "records are");
+        writeln!(out, "{records} quarantined: not a capture, or not analysable")?;
     }
     if report.n_future > 0 {
-        writeln!(out, "{} captures are dated in the future; they count only then", report.n_future)?;
+        let captures = counted(report.n_future, "capture is", "captures are");
+        writeln!(out, "{captures} dated in the future, and only counted then")?;
     }
     if report.n_mismatching > 0 {
-        writeln!(
-            out,
-            "{} records do not match their digests (forged or damaged); no other capture refers to them",
-            report.n_mismatching
-        )?;
+        let records = counted(
+            report.n_mismatching,
+            "record contradicts its digests",
+            "records contradict their digests",
+        );
+        writeln!(out, "{records} (forged or damaged); no other capture refers to such a record")?;
     }
-    if report.manifest.n_entries > 0 {
-        writeln!(
-            out,
-            "manifest: {} entries, the last is {}",
-            report.manifest.n_entries, report.manifest.head
-        )?;
+    let ManifestReport { n_entries, head, timestamps, .. } = &report.manifest;
+    if *n_entries > 0 {
+        writeln!(out, "manifest: {}, the last is {head}", counted(*n_entries, "entry", "entries"))?;
+    }
+    if let Some(ManifestTimestamp { n, time, file }) = timestamps.last() {
+        let n_all = counted(timestamps.len() as u64, "timestamp", "timestamps");
+        writeln!(out, "{n_all}: the entries up to {n} existed at {time} (timestamps/{file})")?;
     }
     writeln!(
         out,
-        "{} files, {} records, {} captures: {}",
-        report.n_files,
-        report.n_records,
-        report.n_captures,
+        "{}, {}, {}: {}",
+        counted(report.n_files, "file", "files"),
+        counted(report.n_records, "record", "records"),
+        counted(report.n_captures, "capture", "captures"),
         verdict(report, accepts_imported)
     )
 }
 
 fn verdict(report: &VerifyReport, accepts_imported: bool) -> String {
     let n_imported = report.n_imported();
+    let defects = |n: usize| counted(n as u64, "defect", "defects");
     match (report.defects.len() - n_imported, n_imported) {
         (0, 0) => "no defects".to_string(),
-        (n, 0) => format!("{n} defects"),
+        (n, 0) => defects(n),
         (0, n) if accepts_imported => {
             format!("no defects except {n} accepted ones of imported files")
         }
-        (0, n) => format!("{n} defects, all of imported files; --accept-imported accepts them"),
-        (n, imported) => format!("{n} defects of this archive, and {imported} of imported files"),
+        (0, n) => format!("{}, all of imported files; --accept-imported accepts them", defects(n)),
+        (n, imported) => format!("{} of this archive, and {imported} of imported files", defects(n)),
     }
 }
 

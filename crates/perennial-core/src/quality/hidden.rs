@@ -39,10 +39,11 @@ const MOST_PER_GAP: f64 = 8.0;
 const PRIOR: f64 = 0.3;
 /// Versions per change that was seen, if the page has bursts, and their probability.
 const BURSTS: [(f64, f64); 3] = [(2.0, 0.5), (3.0, 0.3), (5.0, 0.2)];
-/// Versions per regular change, if neighbouring gaps also changed.
-const IN_A_RUN: [(f64, f64); 4] = [(1.0, 0.4), (2.0, 0.3), (4.0, 0.2), (8.0, 0.1)];
-/// The share of the changes that come at random if others are regular, and its probability.
-const AT_RANDOM: [(f64, f64); 3] = [(1.0, 0.6), (0.5, 0.25), (0.2, 0.15)];
+/// The probability that a schedule has one time per changed gap, because people spread the times out.
+const ONE_PER_GAP: f64 = 0.5;
+/// How much of the hidden versions at random there are, and its probability: less if the other changes are regular,
+/// more if the rate varies.
+const AT_RANDOM: [(f64, f64); 4] = [(1.0, 0.5), (0.5, 0.2), (0.2, 0.15), (2.0, 0.15)];
 
 /// One explanation of the observations.
 struct Explanation {
@@ -73,6 +74,8 @@ struct Evidence<'a> {
     at_intervals: Vec<f64>,
     /// The context that predicts best: its evidence, and the share of changed gaps in the context of each gap.
     in_context: f64,
+    /// Evidence of equal intervals that are longer than the gaps.
+    in_line: f64,
     shares: Vec<f64>,
     /// Changed gaps between two unchanged ones.
     is_isolated: Vec<bool>,
@@ -104,6 +107,7 @@ impl<'a> Evidence<'a> {
             at_random: of_rates(|expected| -(-expected).exp_m1()),
             at_intervals: of_rates(|expected| expected),
             in_context,
+            in_line: in_line(gaps),
             shares,
             is_isolated: (0..gaps.len())
                 .map(|at| changed(at) && !changed(at + 1) && !(at > 0 && changed(at - 1)))
@@ -117,7 +121,7 @@ impl<'a> Evidence<'a> {
             logistic(-0.6 + (at_intervals - at_random).clamp(-4.0, 4.0) + self.predictability(at_random));
         let bursts =
             (1.0 - regular) * (0.25 * (0.5 * self.clustering(at_random).clamp(-3.0, 3.0)).exp()).min(0.6);
-        let mut all = self.regular_explanations(regular, logistic(self.in_context - at_intervals));
+        let mut all = self.regular_explanations(regular);
         let in_context = logistic(self.in_context - at_random.max(at_intervals));
         let random = 1.0 - regular - bursts;
         for one in self.random_explanations(in_context, n_changed) {
@@ -140,7 +144,7 @@ impl<'a> Evidence<'a> {
         if at_random > -4.0 {
             return 0.0;
         }
-        let explained = (1.0 - self.in_context / at_random).max(0.0);
+        let explained = (1.0 - self.in_context.max(self.in_line) / at_random).max(0.0);
         (14.0 * (explained - 0.35)).clamp(-3.5, 8.0)
     }
 
@@ -162,26 +166,49 @@ impl<'a> Evidence<'a> {
         (seen - expected) / variance.sqrt()
     }
 
-    /// Changes in a context that predicts them, or at equal intervals of unknown phase.
-    fn regular_explanations(&self, probability: f64, in_context: f64) -> Vec<Explanation> {
-        let n_isolated = self.is_isolated.iter().filter(|isolated| **isolated).count() as f64;
-        let n_in_runs = self.gaps.iter().filter(|gap| gap.changed).count() as f64 - n_isolated;
-        // A longer gap may contain several regular changes.
-        let several = (0.02 * self.mean_hours).min(0.15);
-        let isolated = [(1.0, 1.0 - several), (2.0, 0.7 * several), (3.0, 0.3 * several)];
-        let mut all = Vec::new();
-        for (per_run, of_runs) in IN_A_RUN {
-            for (per_isolated, of_isolated) in isolated {
-                let hidden = n_in_runs * (per_run - 1.0) + n_isolated * (per_isolated - 1.0);
-                let probability = probability * in_context * of_runs * of_isolated;
-                all.push(Explanation { probability, hidden, deviation: 0.25 * hidden });
+    /// Published by a schedule: equal intervals, or fixed hours and days. If the intervals are longer than the gaps,
+    /// every change was captured. Otherwise the schedule may have several times within one gap; how many is judged by
+    /// the gaps that never change.
+    fn regular_explanations(&self, probability: f64) -> Vec<Explanation> {
+        let n_changed = self.gaps.iter().filter(|gap| gap.changed).count() as f64;
+        let in_line = logistic(self.in_line - self.in_context.max(mean_evidence(&self.at_intervals)));
+        let mut all = vec![Explanation { probability: probability * in_line, hidden: 0.0, deviation: 0.1 }];
+        let probability = probability * (1.0 - in_line);
+        all.push(Explanation { probability: probability * ONE_PER_GAP, hidden: 0.0, deviation: 0.1 });
+        let n_runs =
+            1.0 + self.gaps.windows(2).filter(|pair| !pair[0].changed && pair[1].changed).count() as f64;
+        let (in_run, between) = (n_changed / n_runs, (self.gaps.len() as f64 - n_changed) / n_runs);
+        let days = self.mean_hours * self.gaps.len() as f64 / 24.0;
+        // Changed gaps in one day of the schedule.
+        let n_slots = (n_changed / days).max(1.0);
+        let weights: Vec<f64> = times_per_gap()
+            .map(|rate| {
+                let all_changed = (-(-rate).exp()).ln_1p() * in_run;
+                let evenly = (all_changed - rate * between).exp();
+                let locally = (all_changed - rate * between.min(2.0)).exp() / (in_run + between).powi(2);
+                evenly + locally
+            })
+            .collect();
+        let total: f64 = weights.iter().sum();
+        for (rate, weight) in times_per_gap().zip(&weights) {
+            let (more, _) = hidden_at_random(std::iter::once(rate));
+            let mean = more * n_slots;
+            let probability = probability * (1.0 - ONE_PER_GAP) * weight / total;
+            if mean > 6.0 {
+                all.push(Explanation {
+                    probability,
+                    hidden: more * n_changed,
+                    deviation: more * n_changed / mean.sqrt(),
+                });
+                continue;
             }
-        }
-        for (rate, share) in rates().zip(shares_of(&self.at_intervals)) {
-            let beyond = |gap: &SeenGap| (rate / self.mean_hours * hours(gap) - 1.0).max(0.0);
-            let hidden: f64 = self.gaps.iter().filter(|gap| gap.changed).map(beyond).sum();
-            let probability = probability * (1.0 - in_context) * share;
-            all.push(Explanation { probability, hidden, deviation: 0.25 * hidden });
+            // The extra times of a schedule are few.
+            let mut share = (-mean).exp();
+            for n in 0..14 {
+                let hidden = f64::from(n) / n_slots * n_changed;
+                all.push(Explanation { probability: probability * share, hidden, deviation: 0.1 * hidden });
+                share *= mean / f64::from(n + 1);
+            }
         }
         all
     }
@@ -216,8 +243,44 @@ impl<'a> Evidence<'a> {
     }
 }
 
+/// The evidence that the n-th changed gap contains the n-th of equally distant instants: 0 would be certain. Two
+/// numbers are fitted, interval and phase, and an instant outside of its gap has a price.
+fn in_line(gaps: &[SeenGap]) -> f64 {
+    let changed: Vec<(f64, f64)> = gaps
+        .iter()
+        .filter(|gap| gap.changed)
+        .map(|gap| (gap.end.as_millis() as f64 / 3.6e6 - hours(gap) / 2.0, hours(gap)))
+        .collect();
+    let n = changed.len() as f64;
+    if n < 4.0 {
+        return f64::NEG_INFINITY;
+    }
+    let start = changed[0].0;
+    let mean_at = changed.iter().map(|(at, _)| at - start).sum::<f64>() / n;
+    let mean_n = (n - 1.0) / 2.0;
+    let (mut product, mut square) = (0.0, 0.0);
+    for (number, (at, _)) in changed.iter().enumerate() {
+        let number = number as f64 - mean_n;
+        product += number * (at - start - mean_at);
+        square += number * number;
+    }
+    let interval = product / square;
+    let outside = |(number, (at, hours)): (usize, &(f64, f64))| {
+        let expected = mean_at + interval * (number as f64 - mean_n);
+        let beyond = ((at - start - expected).abs() / hours - 0.5).max(0.0);
+        (6.0 * beyond).min(6.0) + if beyond > 0.25 { 1.0 } else { 0.0 }
+    };
+    let outside: f64 = changed.iter().enumerate().map(outside).sum();
+    -2.0 * (gaps.len() as f64).ln() - outside
+}
+
 fn hours(gap: &SeenGap) -> f64 {
     gap.hours.max(1e-3)
+}
+
+/// Times of a schedule per gap that are considered: two values per power of two.
+fn times_per_gap() -> impl Iterator<Item = f64> {
+    (-10..=9).map(|step| 2f64.powf(f64::from(step) / 2.0))
 }
 
 fn rates() -> impl Iterator<Item = f64> {

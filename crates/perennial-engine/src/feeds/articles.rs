@@ -346,7 +346,7 @@ pub fn article_json(article: &Article) -> Value {
 pub fn edit_json(edit: &Edit) -> Value {
     let run = |run: &WordRun| match run {
         WordRun::Kept(words) => json!({"kept": words}),
-        WordRun::TakenOut(words) => json!({"taken_out": words}),
+        WordRun::Removed(words) => json!({"taken_out": words}),
         WordRun::Added(words) => json!({"added": words}),
     };
     json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})

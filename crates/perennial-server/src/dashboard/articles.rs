@@ -232,7 +232,7 @@ fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Opt
     }
     let words = |run: &WordRun| match run {
         WordRun::Kept(words) => EditWords::Unchanged(words.clone()),
-        WordRun::TakenOut(words) => EditWords::Deleted(words.clone()),
+        WordRun::Removed(words) => EditWords::Deleted(words.clone()),
         WordRun::Added(words) => EditWords::Inserted(words.clone()),
     };
     let versions = found.versions.iter().enumerate().map(|(number, version)| {

@@ -5,8 +5,6 @@ mod figure;
 mod mine;
 mod read;
 
-pub(super) use read::read_files;
-
 use clap::{Args, Subcommand};
 use perennial_core::directory::{Alpha, Thresholds};
 use perennial_core::schedule::units::{UnitError, parse_share};

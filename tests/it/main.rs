@@ -75,6 +75,7 @@ mod replay_attacks;
 mod replay_scripts;
 mod replayed;
 mod reports;
+mod reproduce;
 mod requests;
 mod rules;
 mod search;

@@ -3,6 +3,7 @@
 //! It has the part of XPath 1.0 that such queries use: `/`, `//`, `*`, `.`, `@name`, `text()`, predicates with `=`, `!=`,
 //! `<`, `>`, `and`, `or`, positions, `count`, `contains`, `starts-with` and `not`.
 
+use perennial_core::text::xml::unescaped;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -44,30 +45,28 @@ impl XmlDocument {
             let top = *open.last().unwrap_or(&0);
             match event {
                 Event::Start(start) | Event::Empty(start) if open.len() > MAX_DEPTH => {
-                    return Err(broken(&format!("{} is nested too deeply", name(start.name().as_ref()))));
+                    return Err(broken(&format!("{} is nested too deeply", start.name().as_ref())));
                 }
                 Event::Start(start) => {
-                    elements[top].children.push(elements.len());
-                    open.push(elements.len());
+                    let number = elements.len();
+                    elements[top].children.push(number);
+                    open.push(number);
                     elements.push(element(&start)?);
                 }
                 Event::Empty(start) => {
-                    elements[top].children.push(elements.len());
+                    let number = elements.len();
+                    elements[top].children.push(number);
                     elements.push(element(&start)?);
                 }
                 Event::End(_) => {
                     open.pop();
                 }
                 Event::Text(text) => {
-                    let raw = String::from_utf8_lossy(&text);
-                    let text = quick_xml::escape::unescape(&raw).map_err(|error| broken(&error))?;
-                    elements[top].text.push_str(&text);
+                    elements[top].text.push_str(&unescaped(&text));
                 }
-                Event::CData(text) => elements[top].text.push_str(&String::from_utf8_lossy(&text)),
+                Event::CData(text) => elements[top].text.push_str(&text),
                 Event::GeneralRef(reference) => {
-                    let raw = format!("&{};", String::from_utf8_lossy(&reference));
-                    let text = quick_xml::escape::unescape(&raw).map_err(|error| broken(&error))?;
-                    elements[top].text.push_str(&text);
+                    elements[top].text.push_str(&unescaped(&format!("&{};", &*reference)));
                 }
                 Event::Eof => return Ok(XmlDocument { elements }),
                 _ => {}
@@ -88,20 +87,13 @@ impl XmlDocument {
     }
 }
 
-fn name(raw: &[u8]) -> String {
-    String::from_utf8_lossy(raw).into_owned()
-}
-
 fn element(start: &BytesStart<'_>) -> Result<XmlElement, XPathError> {
     let mut attributes = Vec::new();
     for attribute in start.attributes() {
         let attribute = attribute.map_err(|error| XPathError::Document(error.to_string()))?;
-        let raw = String::from_utf8_lossy(&attribute.value);
-        let value =
-            quick_xml::escape::unescape(&raw).map_err(|error| XPathError::Document(error.to_string()))?;
-        attributes.push((name(attribute.key.as_ref()), value.into_owned()));
+        attributes.push((attribute.key.as_ref().to_owned(), unescaped(&attribute.value).into_owned()));
     }
-    Ok(XmlElement { name: name(start.name().as_ref()), attributes, ..XmlElement::default() })
+    Ok(XmlElement { name: start.name().as_ref().to_owned(), attributes, ..XmlElement::default() })
 }
 
 /// A parsed expression.

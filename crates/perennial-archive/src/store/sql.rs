@@ -289,7 +289,8 @@ pub fn query_views(
     let connection = &mut store.connection;
     let deadline = Instant::now() + limits.time;
     // Reading all operations takes a while, so only a statement that names the view waits for them.
-    if sql.to_ascii_lowercase().contains(OPERATIONS) {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    if sql.split(|c| !is_name(c)).any(|word| word.eq_ignore_ascii_case(OPERATIONS)) {
         fill_operations(connection, limits, deadline, operations)?;
     }
     prepare(connection, limits)?;
@@ -389,7 +390,7 @@ impl rusqlite::ToSql for SqlValue {
             SqlValue::Text(text) => ValueRef::Text(text.as_bytes()),
             SqlValue::Bytes(bytes) => ValueRef::Blob(bytes),
         };
-        Ok(value.into())
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(value))
     }
 }
 

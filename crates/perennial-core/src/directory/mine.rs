@@ -30,7 +30,8 @@ pub enum Alpha {
 pub struct Thresholds {
     /// The minimum DoC of a significant change.
     pub alpha: Alpha,
-    /// The minimum FoC of a pattern.
+    /// The minimum FoC of a pattern. With the median as alpha, a site that changes in every second version changes
+    /// significantly in a quarter of them, so the default is a little less.
     pub beta: f64,
     /// The minimum negative correlation. By default 0.5, lowered down to 0.3 per starting directory until a rule is
     /// found.
@@ -43,7 +44,7 @@ pub struct Thresholds {
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
-        Thresholds { alpha: Alpha::Adaptive, beta: 0.3, gamma: None, theta: 0.7, is_strict: false }
+        Thresholds { alpha: Alpha::Adaptive, beta: 0.2, gamma: None, theta: 0.7, is_strict: false }
     }
 }
 

@@ -459,7 +459,7 @@ mod tests {
             (0..28).flat_map(|day| [8.1, 12.6, 18.2].map(|hour| f64::from(24 * day) + hour)).collect();
         for (name, changes, visits, least) in [
             ("each workday, visited hourly", workdays, every(1.0, 28.0), 0.9),
-            ("three times a day, visited every four hours", every(8.0, 28.0), every(4.0, 28.0), 0.6),
+            ("three times a day, visited every four hours", every(8.0, 28.0), every(4.0, 28.0), 0.5),
             ("three fixed times, visited every four hours", fixed, every(4.0, 28.0), 0.4),
             ("every nine hours, visited every two", every(9.0, 28.0), every(2.0, 28.0), 0.9),
             ("daily, visited hourly", every(24.0, 28.0), every(1.0, 28.0), 0.9),

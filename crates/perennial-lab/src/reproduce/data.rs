@@ -14,7 +14,7 @@ use crate::rules::read_history;
 const HISTORIES: [&str; 4] = [".tsv", ".tsv.xz", ".tsv.gz", ".tsv.zst"];
 const FEEDS: [&str; 4] = [".xml", ".rss", ".atom", ".rdf"];
 const PAGES: [&str; 2] = [".html", ".htm"];
-const POSTS: [&str; 1] = [".jsonl"];
+const POSTS: [&str; 1] = ["posts.jsonl"];
 /// Pages of 100 kB take a tenth of a second each.
 const MAX_PAGES: usize = 100;
 const MAX_POSTS: usize = 1_000;
@@ -134,7 +134,7 @@ mod tests {
             write(name, "<p>One</p>");
         }
         write(
-            "posts/list.jsonl",
+            "posts/posts.jsonl",
             "{\"file\":\"p.htm\",\"title\":\"T\",\"description\":\"D\",\"text\":\"x\"}\n",
         );
         write("posts/p.htm", "<h1>T</h1>");
@@ -151,7 +151,7 @@ mod tests {
         let feeds = data.feeds().unwrap().unwrap();
         assert_eq!((feeds.n_tried, feeds.n_unreadable), (2, 0));
         assert_eq!(feeds.tags.keys().collect::<Vec<_>>(), ["art", "physics", "science"]);
-        write("posts/list.jsonl", "{}");
+        write("posts/posts.jsonl", "{}");
         assert!(format!("{:#}", data.posts().unwrap_err()).contains("line 1: expected"));
         assert!(DataFiles::new(vec![folder.path().join("posts/p.htm")]).unwrap().feeds().unwrap().is_none());
         write("empty/readme.txt", "");

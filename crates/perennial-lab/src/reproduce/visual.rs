@@ -200,9 +200,13 @@ fn figure_10(pages: &[MeasuredPage], is_made: bool) -> [Finding; 4] {
     let mut recovery = Recovery::default();
     pages.iter().for_each(|page| recovery.add(page.recovery));
     let of = (Paper::Visual, "Fig. 10");
-    // More than a hundred pages per second, on a logarithmic scale.
-    let faster: Vec<f64> = pages.iter().map(|page| (page.n_per_second() / 100.0).ln()).collect();
-    let claim = ("more than a hundred pages are compared per second", "> 100");
+    // More than a hundred pages of the paper's usual size per second, on a logarithmic scale.
+    let faster: Vec<f64> = pages
+        .iter()
+        .filter(|page| page.html_bytes > 20_000)
+        .map(|page| (page.n_per_second() * page.html_bytes as f64 / 150_000.0 / 100.0).ln())
+        .collect();
+    let claim = ("more than a hundred pages of 150 kB are compared per second", "> 100");
     let speed = Finding::measured(of, claim, &faster, None);
     let rate = speed.effect.map_or(f64::NAN, |effect| 100.0 * effect.mean.exp());
     let rate = format!("{rate:.0} per second: read, compare, write");

@@ -243,12 +243,11 @@ fn best_alpha_case(site: usize, history: &SiteHistory) -> Option<FigureCase> {
 fn subsumed_cases(by: Subsumption) -> Vec<FigureCase> {
     let at = |beta: f64| {
         let near = Thresholds { beta, theta: 0.5, ..Thresholds::default() };
-        [("near", SkipPlan::Near(near)), ("subsumed", SkipPlan::NearSubsumed(near, by))].map(
-            |(name, plan)| {
+        [("near", SkipPlan::NearSubsumed(near, None)), ("subsumed", SkipPlan::NearSubsumed(near, Some(by)))]
+            .map(|(name, plan)| {
                 let (x, name) = (format!("beta {beta}"), name.to_owned());
                 FigureCase { x, name, plan, protocol: default_protocol(), group: None, site: None }
-            },
-        )
+            })
     };
     [0.1, 0.2, 0.3].into_iter().flat_map(at).collect()
 }

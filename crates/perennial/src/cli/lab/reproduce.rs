@@ -24,7 +24,7 @@ recognises:
   *.tsv, *.tsv.xz           P-NEAR: versions of a site (docs/rules.md)
   *.html                    P-VISUAL: successive versions of a page in each folder
   *.xml, *.rss, *.atom      P-FEED: feeds in folders by domain
-  *.jsonl                   P-FEED: posts, {\"file\", \"title\", \"description\", \"text\"}
+  posts.jsonl               P-FEED: posts, {\"file\", \"title\", \"description\", \"text\"}
 
 Examples:
   perennial lab reproduce

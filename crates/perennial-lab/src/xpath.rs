@@ -104,15 +104,15 @@ pub struct XPath(XPathValue);
 enum XPathValue {
     Text(String),
     Number(f64),
-    Path { is_absolute: bool, steps: Vec<Step> },
-    Call(Function, Vec<XPathValue>),
-    Compare(Box<XPathValue>, Comparison, Box<XPathValue>),
+    Path { is_absolute: bool, steps: Vec<XPathStep> },
+    Call(XPathFunction, Vec<XPathValue>),
+    Compare(Box<XPathValue>, XPathComparison, Box<XPathValue>),
     And(Box<XPathValue>, Box<XPathValue>),
     Or(Box<XPathValue>, Box<XPathValue>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Function {
+enum XPathFunction {
     Count,
     Contains,
     StartsWith,
@@ -122,7 +122,7 @@ enum Function {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Comparison {
+enum XPathComparison {
     Equal,
     Unequal,
     Less,
@@ -130,7 +130,7 @@ enum Comparison {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Step {
+struct XPathStep {
     /// Whether all descendants count, as after `//`.
     is_deep: bool,
     test: NodeTest,
@@ -148,13 +148,13 @@ enum NodeTest {
 
 /// A node that an expression selects.
 #[derive(Clone, Debug, PartialEq)]
-enum Selected {
+enum SelectedNode {
     Element(usize),
     Text(String),
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct XPathContext {
     node: usize,
     position: usize,
     last: usize,
@@ -163,7 +163,7 @@ struct Place {
 impl std::str::FromStr for XPath {
     type Err = XPathError;
     fn from_str(text: &str) -> Result<XPath, XPathError> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = XPathParser { text, at: 0, depth: 0 };
         let value = parser.or()?;
         parser.skip_space();
         if parser.at < text.len() {
@@ -176,120 +176,120 @@ impl std::str::FromStr for XPath {
 impl XPath {
     /// The texts of the selected nodes, in document order; one value for `count` and other functions.
     pub fn select(&self, document: &XmlDocument) -> Vec<String> {
-        let place = Place { node: 0, position: 1, last: 1 };
+        let place = XPathContext { node: 0, position: 1, last: 1 };
         match self.0.evaluate(document, place) {
-            Outcome::Nodes(nodes) => {
+            XPathResult::Nodes(nodes) => {
                 nodes.iter().map(|node| text(document, node).trim().to_owned()).collect()
             }
-            Outcome::Text(text) => vec![text],
-            Outcome::Number(number) => vec![number.to_string()],
-            Outcome::Truth(truth) => vec![truth.to_string()],
+            XPathResult::Text(text) => vec![text],
+            XPathResult::Number(number) => vec![number.to_string()],
+            XPathResult::Truth(truth) => vec![truth.to_string()],
         }
     }
 }
 
-enum Outcome {
-    Nodes(Vec<Selected>),
+enum XPathResult {
+    Nodes(Vec<SelectedNode>),
     Text(String),
     Number(f64),
     Truth(bool),
 }
 
-fn text(document: &XmlDocument, node: &Selected) -> String {
+fn text(document: &XmlDocument, node: &SelectedNode) -> String {
     match node {
-        Selected::Element(at) => {
+        SelectedNode::Element(at) => {
             let element = &document.elements[*at];
             let text = document.text(*at);
             // An element without text is shown by its name, so that a selection never looks empty.
             if text.trim().is_empty() { element.name.clone() } else { text }
         }
-        Selected::Text(text) => text.clone(),
+        SelectedNode::Text(text) => text.clone(),
     }
 }
 
-impl Outcome {
+impl XPathResult {
     fn is_true(&self) -> bool {
         match self {
-            Outcome::Nodes(nodes) => !nodes.is_empty(),
-            Outcome::Text(text) => !text.is_empty(),
-            Outcome::Number(number) => *number != 0.0,
-            Outcome::Truth(truth) => *truth,
+            XPathResult::Nodes(nodes) => !nodes.is_empty(),
+            XPathResult::Text(text) => !text.is_empty(),
+            XPathResult::Number(number) => *number != 0.0,
+            XPathResult::Truth(truth) => *truth,
         }
     }
 
     /// The texts that are compared; any of a set of nodes may be equal.
     fn texts(&self, document: &XmlDocument) -> Vec<String> {
         match self {
-            Outcome::Nodes(nodes) => nodes.iter().map(|node| text(document, node)).collect(),
-            Outcome::Text(text) => vec![text.clone()],
-            Outcome::Number(number) => vec![number.to_string()],
-            Outcome::Truth(truth) => vec![truth.to_string()],
+            XPathResult::Nodes(nodes) => nodes.iter().map(|node| text(document, node)).collect(),
+            XPathResult::Text(text) => vec![text.clone()],
+            XPathResult::Number(number) => vec![number.to_string()],
+            XPathResult::Truth(truth) => vec![truth.to_string()],
         }
     }
 }
 
 impl XPathValue {
-    fn evaluate(&self, document: &XmlDocument, place: Place) -> Outcome {
+    fn evaluate(&self, document: &XmlDocument, place: XPathContext) -> XPathResult {
         let truth = |value: &XPathValue| value.evaluate(document, place).is_true();
         match self {
-            XPathValue::Text(text) => Outcome::Text(text.clone()),
-            XPathValue::Number(number) => Outcome::Number(*number),
-            XPathValue::And(a, b) => Outcome::Truth(truth(a) && truth(b)),
-            XPathValue::Or(a, b) => Outcome::Truth(truth(a) || truth(b)),
+            XPathValue::Text(text) => XPathResult::Text(text.clone()),
+            XPathValue::Number(number) => XPathResult::Number(*number),
+            XPathValue::And(a, b) => XPathResult::Truth(truth(a) && truth(b)),
+            XPathValue::Or(a, b) => XPathResult::Truth(truth(a) || truth(b)),
             XPathValue::Compare(a, comparison, b) => {
                 let (left, right) = (a.evaluate(document, place), b.evaluate(document, place));
                 let right = right.texts(document);
                 let holds = |left: &String| right.iter().any(|right| comparison.holds(left, right));
-                Outcome::Truth(left.texts(document).iter().any(holds))
+                XPathResult::Truth(left.texts(document).iter().any(holds))
             }
             XPathValue::Call(function, values) => function.call(values, document, place),
             XPathValue::Path { is_absolute, steps } => {
-                let mut nodes = vec![Selected::Element(if *is_absolute { 0 } else { place.node })];
+                let mut nodes = vec![SelectedNode::Element(if *is_absolute { 0 } else { place.node })];
                 for step in steps {
                     nodes = step.select(document, &nodes);
                 }
-                Outcome::Nodes(nodes)
+                XPathResult::Nodes(nodes)
             }
         }
     }
 }
 
-impl Comparison {
+impl XPathComparison {
     fn holds(self, left: &str, right: &str) -> bool {
         let numbers = || Some((left.trim().parse::<f64>().ok()?, right.trim().parse::<f64>().ok()?));
         match self {
-            Comparison::Equal => numbers().map_or(left == right, |(left, right)| left == right),
-            Comparison::Unequal => numbers().map_or(left != right, |(left, right)| left != right),
-            Comparison::Less => numbers().is_some_and(|(left, right)| left < right),
-            Comparison::Greater => numbers().is_some_and(|(left, right)| left > right),
+            XPathComparison::Equal => numbers().map_or(left == right, |(left, right)| left == right),
+            XPathComparison::Unequal => numbers().map_or(left != right, |(left, right)| left != right),
+            XPathComparison::Less => numbers().is_some_and(|(left, right)| left < right),
+            XPathComparison::Greater => numbers().is_some_and(|(left, right)| left > right),
         }
     }
 }
 
-impl Function {
-    fn call(self, values: &[XPathValue], document: &XmlDocument, place: Place) -> Outcome {
+impl XPathFunction {
+    fn call(self, values: &[XPathValue], document: &XmlDocument, place: XPathContext) -> XPathResult {
         let of = |at: usize| values.get(at).map(|value| value.evaluate(document, place));
         let first_text =
             |at: usize| of(at).and_then(|value| value.texts(document).into_iter().next()).unwrap_or_default();
         match self {
-            Function::Count => match of(0) {
-                Some(Outcome::Nodes(nodes)) => Outcome::Number(nodes.len() as f64),
-                _ => Outcome::Number(0.0),
+            XPathFunction::Count => match of(0) {
+                Some(XPathResult::Nodes(nodes)) => XPathResult::Number(nodes.len() as f64),
+                _ => XPathResult::Number(0.0),
             },
-            Function::Contains => Outcome::Truth(first_text(0).contains(&first_text(1))),
-            Function::StartsWith => Outcome::Truth(first_text(0).starts_with(&first_text(1))),
-            Function::Not => Outcome::Truth(!of(0).is_some_and(|value| value.is_true())),
-            Function::Position => Outcome::Number(place.position as f64),
-            Function::Last => Outcome::Number(place.last as f64),
+            XPathFunction::Contains => XPathResult::Truth(first_text(0).contains(&first_text(1))),
+            XPathFunction::StartsWith => XPathResult::Truth(first_text(0).starts_with(&first_text(1))),
+            XPathFunction::Not => XPathResult::Truth(!of(0).is_some_and(|value| value.is_true())),
+            XPathFunction::Position => XPathResult::Number(place.position as f64),
+            XPathFunction::Last => XPathResult::Number(place.last as f64),
         }
     }
 }
 
-impl Step {
-    fn select(&self, document: &XmlDocument, nodes: &[Selected]) -> Vec<Selected> {
-        let mut found: Vec<Selected> = Vec::new();
+impl XPathStep {
+    fn select(&self, document: &XmlDocument, nodes: &[SelectedNode]) -> Vec<SelectedNode> {
+        let mut found: Vec<SelectedNode> = Vec::new();
         for node in nodes {
-            let Selected::Element(at) = node else { continue };
+            let SelectedNode::Element(at) = node else { continue };
             let mut from = vec![*at];
             if self.is_deep {
                 from.clear();
@@ -302,44 +302,44 @@ impl Step {
         }
         // Nested starting points select a node more than once.
         let mut seen = std::collections::BTreeSet::new();
-        found.retain(|node| if let Selected::Element(at) = node { seen.insert(*at) } else { true });
+        found.retain(|node| if let SelectedNode::Element(at) = node { seen.insert(*at) } else { true });
         if self.is_deep {
-            found.sort_by_key(|node| if let Selected::Element(at) = node { *at } else { 0 });
+            found.sort_by_key(|node| if let SelectedNode::Element(at) = node { *at } else { 0 });
         }
         found
     }
 
-    fn children(&self, document: &XmlDocument, parent: usize) -> Vec<Selected> {
+    fn children(&self, document: &XmlDocument, parent: usize) -> Vec<SelectedNode> {
         let element = &document.elements[parent];
-        let named = |wanted: &str| -> Vec<Selected> {
+        let named = |wanted: &str| -> Vec<SelectedNode> {
             let children = element
                 .children
                 .iter()
                 .filter(|child| wanted == "*" || document.elements[**child].name == wanted);
-            children.map(|child| Selected::Element(*child)).collect()
+            children.map(|child| SelectedNode::Element(*child)).collect()
         };
         match &self.test {
-            NodeTest::Itself => vec![Selected::Element(parent)],
+            NodeTest::Itself => vec![SelectedNode::Element(parent)],
             NodeTest::Any => named("*"),
             NodeTest::Element(name) => named(name),
             NodeTest::Text if element.text.trim().is_empty() => Vec::new(),
-            NodeTest::Text => vec![Selected::Text(element.text.clone())],
+            NodeTest::Text => vec![SelectedNode::Text(element.text.clone())],
             NodeTest::Attribute(name) => {
                 let wanted = element.attributes.iter().filter(|(own, _)| name == "*" || own == name);
-                wanted.map(|(_, value)| Selected::Text(value.clone())).collect()
+                wanted.map(|(_, value)| SelectedNode::Text(value.clone())).collect()
             }
         }
     }
 
-    fn narrow(&self, document: &XmlDocument, mut nodes: Vec<Selected>) -> Vec<Selected> {
+    fn narrow(&self, document: &XmlDocument, mut nodes: Vec<SelectedNode>) -> Vec<SelectedNode> {
         for predicate in &self.predicates {
             let last = nodes.len();
             let mut position = 0;
             nodes.retain(|node| {
                 position += 1;
-                let Selected::Element(node) = node else { return true };
-                match predicate.evaluate(document, Place { node: *node, position, last }) {
-                    Outcome::Number(number) => number == position as f64,
+                let SelectedNode::Element(node) = node else { return true };
+                match predicate.evaluate(document, XPathContext { node: *node, position, last }) {
+                    XPathResult::Number(number) => number == position as f64,
                     other => other.is_true(),
                 }
             });
@@ -349,13 +349,13 @@ impl Step {
 }
 
 /// Reads an expression from left to right.
-struct Parser<'a> {
+struct XPathParser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
-impl Parser<'_> {
+impl XPathParser<'_> {
     fn error(&self, expected: &'static str) -> XPathError {
         XPathError::Syntax { at: self.text[..self.at].chars().count() + 1, expected }
     }
@@ -407,11 +407,11 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Result<XPathValue, XPathError> {
         let left = self.value()?;
-        const SIGNS: [(&str, Comparison); 4] = [
-            ("!=", Comparison::Unequal),
-            ("=", Comparison::Equal),
-            ("<", Comparison::Less),
-            (">", Comparison::Greater),
+        const SIGNS: [(&str, XPathComparison); 4] = [
+            ("!=", XPathComparison::Unequal),
+            ("=", XPathComparison::Equal),
+            ("<", XPathComparison::Less),
+            (">", XPathComparison::Greater),
         ];
         match SIGNS.into_iter().find(|(sign, _)| self.take(sign)) {
             Some((_, comparison)) => {
@@ -436,13 +436,13 @@ impl Parser<'_> {
             self.at += n_digits;
             return Ok(XPathValue::Number(number));
         }
-        const FUNCTIONS: [(&str, Function, usize); 6] = [
-            ("count(", Function::Count, 1),
-            ("contains(", Function::Contains, 2),
-            ("starts-with(", Function::StartsWith, 2),
-            ("not(", Function::Not, 1),
-            ("position(", Function::Position, 0),
-            ("last(", Function::Last, 0),
+        const FUNCTIONS: [(&str, XPathFunction, usize); 6] = [
+            ("count(", XPathFunction::Count, 1),
+            ("contains(", XPathFunction::Contains, 2),
+            ("starts-with(", XPathFunction::StartsWith, 2),
+            ("not(", XPathFunction::Not, 1),
+            ("position(", XPathFunction::Position, 0),
+            ("last(", XPathFunction::Last, 0),
         ];
         if let Some((_, function, n)) = FUNCTIONS.into_iter().find(|(name, ..)| self.take(name)) {
             let mut values = Vec::new();
@@ -482,7 +482,7 @@ impl Parser<'_> {
         }
     }
 
-    fn step(&mut self, is_deep: bool) -> Result<Step, XPathError> {
+    fn step(&mut self, is_deep: bool) -> Result<XPathStep, XPathError> {
         let test = if self.take("text()") {
             NodeTest::Text
         } else if self.take("*") {
@@ -501,7 +501,7 @@ impl Parser<'_> {
                 return Err(self.error("`]`"));
             }
         }
-        Ok(Step { is_deep, test, predicates })
+        Ok(XPathStep { is_deep, test, predicates })
     }
 
     fn name(&mut self) -> Result<String, XPathError> {

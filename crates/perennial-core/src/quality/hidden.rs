@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 /// The time between two successive captures of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SeenGap {
+pub struct CaptureGap {
     pub end: Timestamp,
     pub hours: f64,
     /// Whether the captures differ.
@@ -48,47 +48,47 @@ const LINE_THAT_FITS: f64 = 0.5;
 const AT_RANDOM: [(f64, f64); 4] = [(1.0, 0.5), (0.5, 0.2), (0.2, 0.15), (2.0, 0.15)];
 
 /// One explanation of the observations.
-struct Explanation {
+struct GapExplanation {
     probability: f64,
     hidden: f64,
     deviation: f64,
 }
 
 /// Estimates the hidden versions of closed gaps, in order of time.
-pub fn hidden_versions(gaps: &[SeenGap]) -> HiddenVersions {
+pub fn hidden_versions(gaps: &[CaptureGap]) -> HiddenVersions {
     let n_changed = gaps.iter().filter(|gap| gap.changed).count() as f64;
     if n_changed == 0.0 {
         return HiddenVersions::default();
     }
-    let explanations = Evidence::new(gaps).explanations(n_changed);
+    let explanations = GapEvidence::new(gaps).explanations(n_changed);
     let share: f64 =
         explanations.iter().map(|one| one.probability * n_changed / (n_changed + one.hidden)).sum();
     let (least, most) = (quantile(&explanations, 0.05), quantile(&explanations, 0.95));
     HiddenVersions { least, likely: (n_changed / share - n_changed).clamp(least, most), most }
 }
 
-/// What the observations say about the three explanations. Evidence is the logarithm of a probability.
-struct Evidence<'a> {
-    gaps: &'a [SeenGap],
+/// What the observations say about the three explanations. GapEvidence is the logarithm of a probability.
+struct GapEvidence<'a> {
+    gaps: &'a [CaptureGap],
     mean_hours: f64,
-    /// Evidence of each rate if changes come at random, and if they come at equal intervals.
+    /// GapEvidence of each rate if changes come at random, and if they come at equal intervals.
     at_random: Vec<f64>,
     at_intervals: Vec<f64>,
     /// The context that predicts best: its evidence, and the share of changed gaps in the context of each gap.
     in_context: f64,
-    /// Evidence of equal intervals that are longer than the gaps.
+    /// GapEvidence of equal intervals that are longer than the gaps.
     in_line: f64,
     shares: Vec<f64>,
     /// Changed gaps between two unchanged ones.
     is_isolated: Vec<bool>,
 }
 
-impl<'a> Evidence<'a> {
-    fn new(gaps: &'a [SeenGap]) -> Evidence<'a> {
+impl<'a> GapEvidence<'a> {
+    fn new(gaps: &'a [CaptureGap]) -> GapEvidence<'a> {
         let mean_hours = gaps.iter().map(hours).sum::<f64>() / gaps.len() as f64;
         let of_rates = |probability: fn(f64) -> f64| -> Vec<f64> {
             let each = |rate: f64| {
-                let one = |gap: &SeenGap| {
+                let one = |gap: &CaptureGap| {
                     let probability = probability(rate / mean_hours * hours(gap)).clamp(1e-12, 1.0 - 1e-3);
                     if gap.changed { probability.ln() } else { (-probability).ln_1p() }
                 };
@@ -103,7 +103,7 @@ impl<'a> Evidence<'a> {
             .into_iter()
             .max_by(|one, other| one.0.total_cmp(&other.0));
         let (in_context, shares) = best.unwrap_or_default();
-        Evidence {
+        GapEvidence {
             gaps,
             mean_hours,
             at_random: of_rates(|expected| -(-expected).exp_m1()),
@@ -117,7 +117,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn explanations(&self, n_changed: f64) -> Vec<Explanation> {
+    fn explanations(&self, n_changed: f64) -> Vec<GapExplanation> {
         let (at_random, at_intervals) = (mean_evidence(&self.at_random), mean_evidence(&self.at_intervals));
         let regular =
             logistic(-0.6 + (at_intervals - at_random).clamp(-4.0, 4.0) + self.predictability(at_random));
@@ -130,8 +130,8 @@ impl<'a> Evidence<'a> {
             for (scale, probability) in AT_RANDOM {
                 let (hidden, deviation) = (one.hidden * scale, one.deviation * scale);
                 let probability = one.probability * probability;
-                all.push(Explanation { probability: random * probability, hidden, deviation });
-                all.extend(BURSTS.map(|(size, share)| Explanation {
+                all.push(GapExplanation { probability: random * probability, hidden, deviation });
+                all.extend(BURSTS.map(|(size, share)| GapExplanation {
                     probability: bursts * probability * share,
                     hidden: hidden + n_changed * (size - 1.0),
                     deviation: (deviation * deviation + n_changed * (size - 1.0) * size).sqrt(),
@@ -171,12 +171,13 @@ impl<'a> Evidence<'a> {
     /// Published by a schedule: equal intervals, or fixed hours and days. If the intervals are longer than the gaps,
     /// every change was captured. Otherwise the schedule may have several times within one gap; how many is judged by
     /// the gaps that never change.
-    fn regular_explanations(&self, probability: f64) -> Vec<Explanation> {
+    fn regular_explanations(&self, probability: f64) -> Vec<GapExplanation> {
         let n_changed = self.gaps.iter().filter(|gap| gap.changed).count() as f64;
         let in_line = self.probability_of_line(n_changed);
-        let mut all = vec![Explanation { probability: probability * in_line, hidden: 0.0, deviation: 0.1 }];
+        let mut all =
+            vec![GapExplanation { probability: probability * in_line, hidden: 0.0, deviation: 0.1 }];
         let probability = probability * (1.0 - in_line);
-        all.push(Explanation { probability: probability * ONE_PER_GAP, hidden: 0.0, deviation: 0.1 });
+        all.push(GapExplanation { probability: probability * ONE_PER_GAP, hidden: 0.0, deviation: 0.1 });
         let n_runs =
             1.0 + self.gaps.windows(2).filter(|pair| !pair[0].changed && pair[1].changed).count() as f64;
         let (in_run, between) = (n_changed / n_runs, (self.gaps.len() as f64 - n_changed) / n_runs);
@@ -197,7 +198,7 @@ impl<'a> Evidence<'a> {
             let mean = more * n_slots;
             let probability = probability * (1.0 - ONE_PER_GAP) * weight / total;
             if mean > 6.0 {
-                all.push(Explanation {
+                all.push(GapExplanation {
                     probability,
                     hidden: more * n_changed,
                     deviation: more * n_changed / mean.sqrt(),
@@ -208,7 +209,11 @@ impl<'a> Evidence<'a> {
             let mut share = (-mean).exp();
             for n in 0..14 {
                 let hidden = f64::from(n) / n_slots * n_changed;
-                all.push(Explanation { probability: probability * share, hidden, deviation: 0.1 * hidden });
+                all.push(GapExplanation {
+                    probability: probability * share,
+                    hidden,
+                    deviation: 0.1 * hidden,
+                });
                 share *= mean / f64::from(n + 1);
             }
         }
@@ -225,16 +230,16 @@ impl<'a> Evidence<'a> {
     }
 
     /// A Poisson number of changes per gap: with a constant rate, or with the rate of the context.
-    fn random_explanations(&self, in_context: f64, n_changed: f64) -> Vec<Explanation> {
+    fn random_explanations(&self, in_context: f64, n_changed: f64) -> Vec<GapExplanation> {
         let changed = || self.gaps.iter().enumerate().filter(|(_, gap)| gap.changed);
-        let mut all: Vec<Explanation> = rates()
+        let mut all: Vec<GapExplanation> = rates()
             .zip(shares_of(&self.at_random))
             .filter(|(_, share)| *share > 1e-3)
             .map(|(rate, share)| {
                 let expected = changed().map(|(_, gap)| rate / self.mean_hours * hours(gap));
                 let (hidden, variance) = hidden_at_random(expected);
                 let (probability, deviation) = (share * (1.0 - in_context), variance.sqrt() + 0.1 * hidden);
-                Explanation { probability, hidden, deviation }
+                GapExplanation { probability, hidden, deviation }
             })
             .collect();
         // A change that is alone and certain is one change rather than many that always come together.
@@ -244,7 +249,7 @@ impl<'a> Evidence<'a> {
                 share => (-(-share).ln_1p()).min(MOST_PER_GAP),
             });
             let (hidden, variance) = hidden_at_random(expected);
-            all.push(Explanation {
+            all.push(GapExplanation {
                 probability: probability * in_context,
                 hidden,
                 deviation: variance.sqrt() + hidden * (0.1 + 1.0 / n_changed.sqrt()),
@@ -256,7 +261,7 @@ impl<'a> Evidence<'a> {
 
 /// The evidence that the n-th changed gap contains the n-th of equally distant instants: 0 would be certain. Two
 /// numbers are fitted, interval and phase, and an instant outside of its gap has a price.
-fn in_line(gaps: &[SeenGap]) -> f64 {
+fn in_line(gaps: &[CaptureGap]) -> f64 {
     let changed: Vec<(f64, f64)> = gaps
         .iter()
         .filter(|gap| gap.changed)
@@ -290,7 +295,7 @@ fn price_of_line(n_gaps: usize) -> f64 {
     2.0 * (n_gaps as f64).ln()
 }
 
-fn hours(gap: &SeenGap) -> f64 {
+fn hours(gap: &CaptureGap) -> f64 {
     gap.hours.max(1e-3)
 }
 
@@ -336,10 +341,10 @@ fn hidden_at_random(expected: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// The number below which the hidden versions are with this probability. Each explanation is a normal distribution.
-fn quantile(explanations: &[Explanation], probability: f64) -> f64 {
+fn quantile(explanations: &[GapExplanation], probability: f64) -> f64 {
     let total: f64 = explanations.iter().map(|one| one.probability).sum();
     let below = |x: f64| {
-        let each = |one: &Explanation| {
+        let each = |one: &GapExplanation| {
             let z = (x - one.hidden) / one.deviation.max(0.25);
             // The logistic approximation of the normal distribution, within 0.01.
             one.probability * logistic(1.702 * z)
@@ -349,7 +354,7 @@ fn quantile(explanations: &[Explanation], probability: f64) -> f64 {
     if below(0.0) >= probability {
         return 0.0;
     }
-    let highest = |one: &Explanation| one.hidden + 5.0 * one.deviation + 2.0;
+    let highest = |one: &GapExplanation| one.hidden + 5.0 * one.deviation + 2.0;
     let (mut low, mut high) = (0.0, explanations.iter().map(highest).fold(0.0, f64::max));
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
@@ -373,7 +378,7 @@ enum Context {
 impl Context {
     /// The evidence of predicting each gap from those before it in the same context, and the share of changed gaps in
     /// the context of each.
-    fn predict(self, gaps: &[SeenGap]) -> (f64, Vec<f64>) {
+    fn predict(self, gaps: &[CaptureGap]) -> (f64, Vec<f64>) {
         // (unchanged, changed)
         let (mut counts, mut all) = (BTreeMap::<i64, [f64; 2]>::new(), [0.5, 0.5]);
         let keys = self.keys(gaps);
@@ -392,11 +397,11 @@ impl Context {
         (evidence, keys.iter().map(share).collect())
     }
 
-    fn keys(self, gaps: &[SeenGap]) -> Vec<i64> {
+    fn keys(self, gaps: &[CaptureGap]) -> Vec<i64> {
         // Four classes per doubling.
         let class = |value: f64| (4.0 * (1.0 + value).log2() + 1e-9) as i64;
         let (mut age, mut run) = (None::<f64>, 0i64);
-        let mut key = |gap: &SeenGap| {
+        let mut key = |gap: &CaptureGap| {
             let hour = gap.end.as_millis().div_euclid(3_600_000);
             let weekday = (hour.div_euclid(24) + 3).rem_euclid(7);
             let reached = age.map(|age| age + hours(gap));
@@ -421,7 +426,7 @@ mod tests {
     use crate::time::Span;
 
     /// The gaps of visits to a page that changes at these hours, and how many changes they contain.
-    fn visited(changes: &[f64], visits: &[f64]) -> (Vec<SeenGap>, f64) {
+    fn visited(changes: &[f64], visits: &[f64]) -> (Vec<CaptureGap>, f64) {
         let start = Timestamp::parse("2026-03-02").unwrap();
         let mut n_true = 0;
         let gaps = visits
@@ -430,7 +435,7 @@ mod tests {
                 let n = changes.iter().filter(|at| pair[0] < **at && **at <= pair[1]).count();
                 n_true += n;
                 let end = start + Span::from_secs((pair[1] * 3600.0) as i64);
-                SeenGap { end, hours: pair[1] - pair[0], changed: n > 0 }
+                CaptureGap { end, hours: pair[1] - pair[0], changed: n > 0 }
             })
             .collect();
         (gaps, n_true as f64)

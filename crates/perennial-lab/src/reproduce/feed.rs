@@ -32,7 +32,7 @@ pub struct AnnouncedPost {
 
 /// What the algorithms know, and what is on the page.
 #[derive(Clone, Copy, PartialEq)]
-enum Condition {
+enum ExtractionCondition {
     /// The page's own title and description.
     WithoutItem,
     /// The paper's condition.
@@ -41,10 +41,10 @@ enum Condition {
     AmongThree,
 }
 
-const CONDITIONS: [(Condition, &str); 3] = [
-    (Condition::WithoutItem, "no feed item"),
-    (Condition::WithItem, "with the item"),
-    (Condition::AmongThree, "three posts per page"),
+const CONDITIONS: [(ExtractionCondition, &str); 3] = [
+    (ExtractionCondition::WithoutItem, "no feed item"),
+    (ExtractionCondition::WithItem, "with the item"),
+    (ExtractionCondition::AmongThree, "three posts per page"),
 ];
 
 pub(super) fn reproduce(posts: &[AnnouncedPost], feeds: Option<&FeedStatistics>, all: &mut Reproduction) {
@@ -134,7 +134,7 @@ fn table_3(given: &[AnnouncedPost], all: &mut Reproduction) {
     let by_condition: Vec<Vec<AlgorithmResult>> = CONDITIONS
         .iter()
         .map(|(condition, _)| match condition {
-            Condition::AmongThree => run_all(&among_three.iter().collect::<Vec<_>>(), *condition),
+            ExtractionCondition::AmongThree => run_all(&among_three.iter().collect::<Vec<_>>(), *condition),
             _ => run_all(&one, *condition),
         })
         .collect();
@@ -145,7 +145,7 @@ fn table_3(given: &[AnnouncedPost], all: &mut Reproduction) {
     all.tables.push(table);
 
     let describe = |name: &str| {
-        let of = |(results, (_, condition)): (&Vec<AlgorithmResult>, &(Condition, &str))| {
+        let of = |(results, (_, condition)): (&Vec<AlgorithmResult>, &(ExtractionCondition, &str))| {
             let result = results.iter().find(|result| result.name == name)?;
             Some(format!("{condition}: exact {:.2}, F1 {:.3}", result.exact(), result.f1()))
         };
@@ -187,11 +187,11 @@ fn noted(finding: Finding, source: &str) -> Finding {
 
 const SHIPPED: &str = "as shipped";
 
-fn run_all(posts: &[&AnnouncedPost], condition: Condition) -> Vec<AlgorithmResult> {
+fn run_all(posts: &[&AnnouncedPost], condition: ExtractionCondition) -> Vec<AlgorithmResult> {
     let score = |extracted: &(dyn Fn(&AnnouncedPost, &Dom) -> String + Sync)| {
         posts.par_iter().map(|post| PostScore::new(post, &extracted(post, &Dom::parse(&post.html)))).collect()
     };
-    let has_item = condition != Condition::WithoutItem;
+    let has_item = condition != ExtractionCondition::WithoutItem;
     let item =
         |post: &AnnouncedPost| has_item.then(|| (post.title.clone(), post.description.clone())).unzip();
     let variants = ExtractionVariant::ALL.map(|variant| AlgorithmResult {

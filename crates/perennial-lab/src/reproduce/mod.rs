@@ -128,7 +128,7 @@ impl Finding {
             Verdict::Repeated if effect.is_some() => {
                 "the interval excludes no effect and reaches the published one"
             }
-            Verdict::Repeated => "the interval excludes no effect; the paper has no number",
+            Verdict::Repeated => "the interval excludes no effect",
             Verdict::InSign if effect.is_some() => {
                 "the interval excludes no effect, but is below the published one"
             }

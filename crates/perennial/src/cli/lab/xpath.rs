@@ -46,7 +46,7 @@ pub(super) struct Xpath {
     until: Option<Timestamp>,
 }
 
-/// What the expression selects in one document.
+/// The nodes of one document that the expression selects.
 #[derive(Serialize)]
 struct XpathMatch {
     url: String,

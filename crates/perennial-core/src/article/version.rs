@@ -38,7 +38,7 @@ pub enum EditedField {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum WordRun {
+pub enum EditRun {
     /// Words in both versions.
     Kept(String),
     /// Words in the old version only.
@@ -51,7 +51,7 @@ pub enum WordRun {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     pub field: EditedField,
-    pub runs: Vec<WordRun>,
+    pub runs: Vec<EditRun>,
 }
 
 /// The edited fields, the headline first, because readers look for silently changed headlines.
@@ -65,7 +65,7 @@ pub fn edits(before: &Article, after: &Article) -> Vec<Edit> {
 }
 
 /// The common and the different words of two texts, in order. Removed words come before added ones.
-pub fn compare_words(before: &str, after: &str) -> Vec<WordRun> {
+pub fn compare_words(before: &str, after: &str) -> Vec<EditRun> {
     let (before, after): (Vec<&str>, Vec<&str>) =
         (before.split_whitespace().collect(), after.split_whitespace().collect());
     // Numbers instead of hashes, because here case and punctuation are edits.
@@ -81,13 +81,13 @@ pub fn compare_words(before: &str, after: &str) -> Vec<WordRun> {
     let mut runs = Vec::new();
     for run in align(&old, &new) {
         match run {
-            diff::WordRun::Same(words, _) => runs.push(WordRun::Kept(before[words].join(" "))),
+            diff::WordRun::Same(words, _) => runs.push(EditRun::Kept(before[words].join(" "))),
             diff::WordRun::Other(removed, added) => {
                 if !removed.is_empty() {
-                    runs.push(WordRun::Removed(before[removed].join(" ")));
+                    runs.push(EditRun::Removed(before[removed].join(" ")));
                 }
                 if !added.is_empty() {
-                    runs.push(WordRun::Added(after[added].join(" ")));
+                    runs.push(EditRun::Added(after[added].join(" ")));
                 }
             }
         }
@@ -100,9 +100,9 @@ pub fn n_edited(edits: &[Edit]) -> (usize, usize) {
     let (mut n_removed, mut n_added) = (0, 0);
     for run in edits.iter().flat_map(|edit| &edit.runs) {
         match run {
-            WordRun::Kept(_) => {}
-            WordRun::Removed(words) => n_removed += n_words(words),
-            WordRun::Added(words) => n_added += n_words(words),
+            EditRun::Kept(_) => {}
+            EditRun::Removed(words) => n_removed += n_words(words),
+            EditRun::Added(words) => n_added += n_words(words),
         }
     }
     (n_removed, n_added)

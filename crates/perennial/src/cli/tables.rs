@@ -15,18 +15,13 @@ use perennial_archive::store::{
 use perennial_engine::analyse::{AdFilters, ElementContent, OperationReport};
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
-/// A table: one row per
+/// A table: one row for each of these. A row of `Deltas` is an operation of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum Table {
-    /// Each change
+pub(super) enum ExportTable {
     Changes,
-    /// Each version of a page
     Versions,
-    /// Each observation of a page
     Observations,
-    /// Each capture
     Captures,
-    /// Each operation of each change, with its words before and after
     Deltas,
 }
 
@@ -39,20 +34,20 @@ pub(super) enum TableForm {
 /// Number of changes in memory at a time.
 const AT_A_TIME: usize = 100;
 
-impl Table {
+impl ExportTable {
     /// Its name. Tables that are views of docs/sql.md have the view's name.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Table::Changes => "changes",
-            Table::Versions => "versions",
-            Table::Observations => "observations",
-            Table::Captures => "captures",
-            Table::Deltas => "deltas",
+            ExportTable::Changes => "changes",
+            ExportTable::Versions => "versions",
+            ExportTable::Observations => "observations",
+            ExportTable::Captures => "captures",
+            ExportTable::Deltas => "deltas",
         }
     }
 
     fn columns(self) -> Vec<&'static str> {
-        if self == Table::Deltas {
+        if self == ExportTable::Deltas {
             return OPERATION_COLUMNS.to_vec();
         }
         let view = sql_views().into_iter().find(|(name, _)| *name == self.name());
@@ -76,7 +71,7 @@ impl Table {
             sheet.row(row)
         };
         match self {
-            Table::Deltas => each_operation(archive, filter, &mut each)?,
+            ExportTable::Deltas => each_operation(archive, filter, &mut each)?,
             _ => each_view_row(&archive.state_path(), self.name(), filter, &mut each)?,
         }
         Ok((n_rows, sheet.end()?))

@@ -309,7 +309,7 @@ fn statistics(feeds: &FeedStatistics, all: &mut Reproduction) {
     for ((item, claim, published), (samples, effect)) in STATISTICS.into_iter().zip(samples) {
         let finding = Finding::measured((Paper::Feed, item), (claim, published), &samples, effect);
         let is_over_half = claim.starts_with("most");
-        let in_condition = match (Interval::of(&samples), is_over_half) {
+        let in_condition = match (Interval::from_samples(&samples), is_over_half) {
             (Some(interval), true) => {
                 format!("{:.0} % of {} feeds", 100.0 * (interval.mean + 0.5), interval.n)
             }

@@ -122,7 +122,7 @@ impl Finding {
         samples: &[f64],
         effect: Option<f64>,
     ) -> Finding {
-        let interval = Interval::of(samples);
+        let interval = Interval::from_samples(samples);
         let verdict = interval.map_or(Verdict::NotTestable, |interval| interval.judge(effect));
         let reason = match verdict {
             Verdict::Repeated if effect.is_some() => {

@@ -40,7 +40,7 @@ pub(super) fn reproduce(histories: &[SiteHistory], step: &(dyn Fn() + Sync), all
     let made = if histories.is_empty() { synthetic_sites("5a") } else { Vec::new() };
     let sites: Vec<&SiteHistory> =
         histories.iter().chain(&made).filter(|history| n_broken(history) <= MOST_BROKEN).collect();
-    let sites = Sites { is_made: histories.is_empty(), sites };
+    let sites = TestedSites { is_made: histories.is_empty(), sites };
     let parts: [&dyn Fn(&mut Reproduction); 7] = [
         &|all| sites.figures_1_and_4(all),
         &|all| sites.table_2(all),
@@ -87,12 +87,12 @@ fn change_recall(outcome: &PlanOutcome) -> f64 {
     outcome.mean.change_recall
 }
 
-struct Sites<'a> {
+struct TestedSites<'a> {
     sites: Vec<&'a SiteHistory>,
     is_made: bool,
 }
 
-impl Sites<'_> {
+impl TestedSites<'_> {
     fn source(&self) -> &'static str {
         if self.is_made { "made sites of exclusive directories" } else { "histories of --data" }
     }
@@ -273,7 +273,7 @@ impl Sites<'_> {
         let lost = self.differences(&at(1), &at(10), change_recall);
         let stable = Finding::measured((Paper::Near, "Fig. 5a"), claim, &lost, None);
         let skips: Vec<f64> = self.tested(&at(1), published(ALPHAS[0])).iter().map(bypass).collect();
-        let does_skip = Interval::of(&skips).is_some_and(|interval| interval.low > 0.0);
+        let does_skip = Interval::from_samples(&skips).is_some_and(|interval| interval.low > 0.0);
         let stable = match stable.effect {
             Some(effect) if does_skip => Finding {
                 verdict: if effect.high <= MOST_LOST { Verdict::Repeated } else { Verdict::NotRepeated },
@@ -579,7 +579,7 @@ mod tests {
             |(history, host): (SiteHistory, &str)| SiteHistory { name: format!("www.{host}"), ..history };
         let hosts = ["a.org", "b.gov", "c.org", "d.com", "e.edu"];
         let histories: Vec<SiteHistory> = synthetic_sites("5a").into_iter().zip(hosts).map(named).collect();
-        let sites = Sites { sites: histories.iter().collect(), is_made: false };
+        let sites = TestedSites { sites: histories.iter().collect(), is_made: false };
         let mut all = Reproduction::default();
         sites.figures_5c_and_5d(&mut all);
         assert!(all.findings[0].effect.is_some_and(|effect| effect.n == 3), "{:?}", all.findings[0]);

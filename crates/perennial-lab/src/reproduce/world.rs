@@ -251,7 +251,7 @@ impl LeadClaim {
         let of = (self.paper, self.item);
         let finding =
             Finding::measured(of, (self.claim, self.published), &leads(self.better), Some(self.effect));
-        let shipped = Interval::of(&leads(SHIPPED)).map(percent_interval);
+        let shipped = Interval::from_samples(&leads(SHIPPED)).map(percent_interval);
         Finding { as_shipped: shipped.unwrap_or_else(|| "-".to_owned()), ..finding }
     }
 }
@@ -269,7 +269,9 @@ fn period_findings(seeds: &[SeedResult]) -> [Finding; 2] {
         let same_visits = differences(more, fewer, |result| result.same_visits);
         let per_period = differences(more, fewer, |result| mean(result.per_period));
         let found = Finding::measured((Paper::Pattern, "Fig. 7"), claim, &same_visits, None);
-        let words = |samples: &[f64]| Interval::of(samples).map_or_else(|| "-".to_owned(), percent_interval);
+        let words = |samples: &[f64]| {
+            Interval::from_samples(samples).map_or_else(|| "-".to_owned(), percent_interval)
+        };
         let in_condition =
             format!("same visits: {}; M per period: {}", words(&same_visits), words(&per_period));
         Finding { in_condition, ..found }

@@ -34,7 +34,7 @@ enum LabCommand {
     Channel(channel::Channel),
     Extract(Box<extract::Extract>),
     Segment(segment::Segment),
-    Xpath(xpath::Xpath),
+    Xpath(xpath::XpathArgs),
 }
 
 impl Lab {

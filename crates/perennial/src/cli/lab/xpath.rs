@@ -25,7 +25,7 @@ Examples:
 /// Query the changes of pages with XPath, without an export.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Xpath {
+pub(super) struct XpathArgs {
     /// The expression
     #[arg(value_name = "XPATH")]
     path: XPath,
@@ -54,7 +54,7 @@ struct XpathMatch {
     selected: Vec<String>,
 }
 
-impl Xpath {
+impl XpathArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();

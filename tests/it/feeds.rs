@@ -279,6 +279,30 @@ fn a_list_of_subscriptions_is_followed_with_its_folders_as_tags() {
     assert_eq!((sites.as_array().unwrap().len(), &sites[1]["tags"][0]), (2, &"later".into()));
 }
 
+/// The clock of the tests is years after the crawl, but a rate is that of the time in which the feed was read.
+#[test]
+fn the_rate_of_a_feed_ends_with_its_last_capture() {
+    let (web, archive) = (Web::serve(living), Archive::new());
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    crawl(&archive, "48h");
+    let feeds = archive.json(&["feed", "list"]);
+    let a_day = feeds[0]["items_per_day"].as_f64().unwrap();
+    let expected = 86_400.0 / EVERY_SECS as f64;
+    assert!((a_day - expected).abs() < 0.2 * expected, "{a_day} instead of {expected}");
+}
+
+#[test]
+fn folders_of_feed_files_are_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    for folder in ["art", "science/physics"] {
+        std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+        std::fs::write(dir.path().join(folder).join("f.xml"), feed_at(40 * EVERY_SECS, "a.example")).unwrap();
+    }
+    let statistics = Archive::new().json(&["lab", "feeds", dir.path().to_str().unwrap()]);
+    let tags: Vec<&String> = statistics["tags"].as_object().unwrap().keys().collect();
+    assert_eq!(tags, ["art", "physics", "science"]);
+}
+
 #[test]
 fn statistics_of_files_work_without_an_archive() {
     let dir = tempfile::tempdir().unwrap();

@@ -76,6 +76,7 @@ mod replay;
 mod replay_scripts;
 mod replayed;
 mod reports;
+mod reproduce;
 mod requests;
 mod rules;
 mod search;

@@ -137,6 +137,47 @@ fn trees_and_deltas_of_an_archive_are_one_document_each() {
     assert_eq!(n_trees, n_deltas + 1, "a tree for each change, and the first");
 }
 
+/// P-VISUAL 3.1 asks for queries over deltas, without an export before.
+#[test]
+fn operations_are_queried_by_sql_and_by_xpath() {
+    let (web, archive) = crawled();
+    let rows =
+        archive.json(&["sql", "select url, time, op, text_after from operations where element = 'text'"]);
+    let rows = rows.as_array().unwrap();
+    let file = archive.root.join("deltas.csv");
+    archive.ok(&["export", "--format", "csv", "--table", "deltas", "--output", file.to_str().unwrap()]);
+    let exported = std::fs::read_to_string(&file).unwrap();
+    let header = exported.lines().next().unwrap();
+    assert!(header.starts_with("url,site,time,before,op,element,block_before"), "{header}");
+    assert_eq!(
+        archive.json(&["sql", "select count(*) n from operations"])[0]["n"],
+        exported.lines().count() - 1
+    );
+    assert!(
+        rows.iter().any(|row| row["text_after"].as_str().is_some_and(|text| text.contains("ferries stop"))),
+        "{rows:?}"
+    );
+    // The column of `changes` with a similar name does not read them.
+    assert!(!archive.json(&["sql", "select n_operations from changes"]).as_array().unwrap().is_empty());
+
+    let page = web.url("/");
+    let selected = |args: &[&str]| -> Vec<String> {
+        let text = archive.ok(&[&["lab", "xpath", "--json", "--page", &page], args].concat());
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines
+            .flat_map(|line| serde_json::from_value::<Vec<String>>(line["selected"].clone()).unwrap())
+            .collect()
+    };
+    let updated = selected(&["//Update/txt[contains(@newText, 'ferries stop')]/@newText"]);
+    assert!(!updated.is_empty() && updated.iter().all(|text| text.contains("ferries stop")), "{updated:?}");
+    let n_changes = archive
+        .json(&["sql", &format!("select count(*) n from changes where url = '{page}' and n_operations > 0")]);
+    assert_eq!(selected(&["count(/Delta)"]).len() as u64, n_changes[0]["n"].as_u64().unwrap());
+    assert!(selected(&["//txt", "--trees"]).iter().any(|text| text.contains("the harbour opens")));
+    let wrong = archive.run(&["lab", "xpath", "//txt["]);
+    assert!(wrong.status.code() == Some(2), "{wrong:?}");
+}
+
 #[test]
 fn a_statement_only_reads_views_and_ends_in_time() {
     let (_web, archive) = crawled();
@@ -149,6 +190,7 @@ fn a_statement_only_reads_views_and_ends_in_time() {
         ("pragma user_version", "only reading from the views"),
         ("delete from pages", "views"),
         ("insert into sites values ('x', 1, 1)", "views"),
+        ("insert into operations (url) values ('x')", "only reading from the views"),
         ("create table x (y)", "only reading from the views"),
         ("attach 'x.db' as x", "only reading from the views"),
         ("select load_extension('x')", "views"),

@@ -114,3 +114,44 @@ fn words_of_comments_are_not_terms() {
     );
     assert_eq!(archive.json(&["search", "balderdash"])["pages"].as_array().unwrap().len(), 1);
 }
+
+/// An article without a change, and one more comment at each visit. No name says what the list is.
+fn article_with_more_comments(request: &WebRequest) -> Reply {
+    if request.path != "/" {
+        return status(404);
+    }
+    let article: String = (0..8)
+        .map(|line| {
+            format!(
+                "<p>Straße {line} der Stadt wurde am Montag vom Rat gekehrt, und alle freuten sich sehr.</p>"
+            )
+        })
+        .collect();
+    let said: String = (0..=request.n_before)
+        .map(|n| {
+            let word = ["Kokolores", "Mumpitz", "Larifari", "Firlefanz"][n % 4];
+            format!("<li class=q7><b>Uwe {n}</b> <time>{}. Mai 2026</time><p>Das ist {word} und bleibt {word}, Folge {n}.</p></li>", n + 1)
+        })
+        .collect();
+    html(&format!(
+        "<title>Stadt</title><main><h1>Stadt</h1>{article}<section class=kommentare><ul class=z>{said}</ul>
+         <form><textarea name=t></textarea></form></section></main>"
+    ))
+}
+
+#[test]
+fn an_article_has_the_comments_of_all_captures_in_one_version() {
+    let (web, archive) = (Web::serve(article_with_more_comments), Archive::new());
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "36h");
+    let article = archive.json(&["article", "show", &web.url("/")]);
+    let comments = article["comments"].to_string();
+    assert_eq!(article["versions"].as_array().unwrap().len(), 1, "{article}");
+    for n in 0..4 {
+        assert!(comments.contains(&format!("Folge {n}.")), "{comments}");
+    }
+    // Neither are its words terms of the article.
+    let found = archive.json(&["article", "terms", "--since", "2026-01-01T07:00:00Z"]);
+    let names = found["terms"].to_string();
+    assert!(!names.contains("Mumpitz") && !names.contains("Firlefanz"), "{names}");
+}

@@ -9,13 +9,13 @@ pub struct Claim {
     pub source: &'static str,
     /// The finding.
     pub says: &'static str,
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// The numbers behind the verdict.
     pub because: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The finding holds at every budget.
     Holds,
     /// The finding holds at some budgets.
@@ -28,29 +28,29 @@ pub enum Verdict {
     NotRun,
 }
 
-impl Verdict {
-    fn from_cases(cases: impl IntoIterator<Item = bool>) -> Verdict {
+impl ClaimVerdict {
+    fn from_cases(cases: impl IntoIterator<Item = bool>) -> ClaimVerdict {
         let (mut n, mut n_holding) = (0, 0);
         for holds in cases {
             n += 1;
             n_holding += usize::from(holds);
         }
         match n_holding {
-            _ if n == 0 => Verdict::NotRun,
-            0 => Verdict::Fails,
-            all if all == n => Verdict::Holds,
-            _ => Verdict::InPart,
+            _ if n == 0 => ClaimVerdict::NotRun,
+            0 => ClaimVerdict::Fails,
+            all if all == n => ClaimVerdict::Holds,
+            _ => ClaimVerdict::InPart,
         }
     }
 
     /// The verdict as reports print it.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Holds => "holds",
-            Verdict::InPart => "holds in part",
-            Verdict::ByLess => "leads by less",
-            Verdict::Fails => "does not hold",
-            Verdict::NotRun => "not run",
+            ClaimVerdict::Holds => "holds",
+            ClaimVerdict::InPart => "holds in part",
+            ClaimVerdict::ByLess => "leads by less",
+            ClaimVerdict::Fails => "does not hold",
+            ClaimVerdict::NotRun => "not run",
         }
     }
 }
@@ -112,8 +112,8 @@ fn lead_claim(
     (measure, claimed): (ResultMeasure, f64),
 ) -> Claim {
     let leads = relative_leads(lines, better, others, measure);
-    let verdict = match Verdict::from_cases(leads.iter().map(|(_, lead)| *lead >= claimed)) {
-        Verdict::Fails if leads.iter().any(|(_, lead)| *lead > 0.0) => Verdict::ByLess,
+    let verdict = match ClaimVerdict::from_cases(leads.iter().map(|(_, lead)| *lead >= claimed)) {
+        ClaimVerdict::Fails if leads.iter().any(|(_, lead)| *lead > 0.0) => ClaimVerdict::ByLess,
         verdict => verdict,
     };
     Claim { source, says, verdict, because: format_leads(&leads) }
@@ -238,7 +238,7 @@ fn never_complete_claim(lines: &[BudgetResult]) -> Claim {
     Claim {
         source: "P-QUALITY Fig. 7",
         says: "100 % is never reached, even with all resources",
-        verdict: Verdict::from_cases((best > 0.0).then_some(best < 1.0)),
+        verdict: ClaimVerdict::from_cases((best > 0.0).then_some(best < 1.0)),
         because: format!("the highest value is {:.1} %", best * 100.0),
     }
 }
@@ -254,7 +254,7 @@ fn least_coherent_claim(lines: &[BudgetResult]) -> Claim {
     Claim {
         source: "P-QUALITY Fig. 8",
         says: "Frequency has the lowest coherence",
-        verdict: Verdict::from_cases(gaps.iter().map(|(_, gap)| *gap <= 0.0)),
+        verdict: ClaimVerdict::from_cases(gaps.iter().map(|(_, gap)| *gap <= 0.0)),
         because: format!("against the lowest of the others: {}", format_leads(&gaps)),
     }
 }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_missing_strategy_has_no_verdict() {
         let claims = check_claims(&[line(vec![outcome("pattern", 0.5)])]);
-        assert_eq!(claims[0].verdict, Verdict::NotRun);
+        assert_eq!(claims[0].verdict, ClaimVerdict::NotRun);
         assert!(claims[0].because.contains("not run"));
     }
 
@@ -303,13 +303,13 @@ mod tests {
     fn a_lead_holds_and_a_loss_does_not() {
         let mut all: Vec<StrategyResult> = RIVALS.iter().map(|name| outcome(name, 0.3)).collect();
         all.push(outcome("pattern", 0.4));
-        assert_eq!(check_claims(&[line(all.clone())])[0].verdict, Verdict::Holds);
+        assert_eq!(check_claims(&[line(all.clone())])[0].verdict, ClaimVerdict::Holds);
         all[1].completeness_count = 0.5;
         let claim = check_claims(&[line(all.clone())])[0].clone();
-        assert_eq!(claim.verdict, Verdict::Fails);
+        assert_eq!(claim.verdict, ClaimVerdict::Fails);
         assert!(claim.because.contains("-20.0 % at M = 10 %"), "{}", claim.because);
         // The paper found a lead of ten percent, not three.
         all[1].completeness_count = 0.39;
-        assert_eq!(check_claims(&[line(all)])[0].verdict, Verdict::ByLess);
+        assert_eq!(check_claims(&[line(all)])[0].verdict, ClaimVerdict::ByLess);
     }
 }

@@ -34,6 +34,7 @@
 //! | [`rules`] | versions of a site -> rules and plans of P-NEAR, with measures of what they skip and miss |
 //! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its extraction algorithm |
 //! | [`draw`] | a block tree and its layout -> a drawing of the page with its blocks |
+//! | [`xpath`] | an XPath and a Vi-Delta or Vi-XML document -> the selected nodes |
 //! | [`plant`] | a page and a seed -> the page with planted changes, as in P-VISUAL 7.2 |
 
 pub mod rng;
@@ -73,3 +74,5 @@ pub mod feeds;
 pub mod draw;
 
 pub mod plant;
+
+pub mod xpath;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
-use crate::claims::{Claim, Verdict, check_claims, check_unlike_claim};
+use crate::claims::{Claim, ClaimVerdict, check_claims, check_unlike_claim};
 use crate::experiment::{
     BudgetResult, CompletenessBounds, Experiment, FRONTIER, StrategyResult, StrategyRun,
 };
@@ -295,10 +295,10 @@ impl SimulationReport {
         let unlike = (!self.unlike.is_empty()).then(|| check_unlike_claim(&self.unlike));
         for claim in check_claims(&self.lines).iter().chain(&unlike).chain(self.period_claim().iter()) {
             let class = match claim.verdict {
-                Verdict::Holds => "yes",
-                Verdict::InPart | Verdict::ByLess => "part",
-                Verdict::Fails => "no",
-                Verdict::NotRun => "dim",
+                ClaimVerdict::Holds => "yes",
+                ClaimVerdict::InPart | ClaimVerdict::ByLess => "part",
+                ClaimVerdict::Fails => "no",
+                ClaimVerdict::NotRun => "dim",
             };
             let word = claim.verdict.name();
             let _ = write!(
@@ -332,9 +332,9 @@ impl SimulationReport {
             source: "P-PATTERN Fig. 7",
             says: "completeness grows with the number of periods and is almost constant beyond 24 per day",
             verdict: match (day - few >= PERIOD_EFFECT, (many - day).abs() < PERIOD_EFFECT) {
-                (true, true) => Verdict::Holds,
-                (false, false) => Verdict::Fails,
-                _ => Verdict::InPart,
+                (true, true) => ClaimVerdict::Holds,
+                (false, false) => ClaimVerdict::Fails,
+                _ => ClaimVerdict::InPart,
             },
             because: format!(
                 "at M = {:.0} %: {} with the fewest, {} with 24, {} with the most; lists are made at the same times with each",

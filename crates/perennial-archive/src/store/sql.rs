@@ -191,6 +191,34 @@ const VIEWS: &[SqlView] = &[
     },
 ];
 
+/// A view whose rows are computed from the stored trees, so the caller gives them.
+const OPERATIONS: &str = "operations";
+
+/// Its columns, which are also those of the exported table `deltas`.
+pub const OPERATION_COLUMNS: [&str; 17] = [
+    "url",
+    "site",
+    "time",
+    "before",
+    "op",
+    "element",
+    "block_before",
+    "block_after",
+    "role",
+    "text_before",
+    "text_after",
+    "url_before",
+    "url_after",
+    "is_advertisement",
+    "noise",
+    "value",
+    "share",
+];
+
+/// Calls its argument with each operation of the archive, in the order of [`OPERATION_COLUMNS`].
+pub type OperationSource<'a> =
+    &'a mut dyn FnMut(&mut dyn FnMut(&[SqlValue]) -> anyhow::Result<()>) -> anyhow::Result<()>;
+
 const CHANGE_STATUS: &str = "CASE l.seen WHEN 0 THEN 'first' WHEN 1 THEN 'same' WHEN 2 THEN 'noise' WHEN 3 THEN 'changed' WHEN 4 THEN 'unjudged'
     WHEN 5 THEN 'absent' WHEN 6 THEN 'vanished' WHEN 7 THEN 'redirected' WHEN 8 THEN 'returned' END";
 
@@ -246,17 +274,52 @@ pub struct SqlRows {
 /// The views with their columns, as docs/sql.md lists them.
 pub fn sql_views() -> Vec<(&'static str, Vec<&'static str>)> {
     let names = |view: &SqlView| view.columns.iter().map(|(name, _)| *name).collect();
-    VIEWS.iter().map(|view| (view.name, names(view))).collect()
+    let stored = VIEWS.iter().map(|view| (view.name, names(view)));
+    stored.chain([(OPERATIONS, OPERATION_COLUMNS.to_vec())]).collect()
 }
 
 /// Runs one statement on the views of a state.
-pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result<SqlRows> {
+pub fn query_views(
+    state: &Path,
+    sql: &str,
+    limits: SqlLimits,
+    operations: OperationSource<'_>,
+) -> anyhow::Result<SqlRows> {
     let mut store = Store::open_read(state)?;
     let connection = &mut store.connection;
-    prepare(connection, limits)?;
     let deadline = Instant::now() + limits.time;
+    // Reading all operations takes a while, so only a statement that names the view waits for them.
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    if sql.split(|c| !is_name(c)).any(|word| word.eq_ignore_ascii_case(OPERATIONS)) {
+        fill_operations(connection, limits, deadline, operations)?;
+    }
+    prepare(connection, limits)?;
     connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || Instant::now() > deadline))?;
     read(connection, sql, limits).map_err(|error| explain(error, limits))
+}
+
+fn fill_operations(
+    connection: &Connection,
+    limits: SqlLimits,
+    deadline: Instant,
+    operations: OperationSource<'_>,
+) -> anyhow::Result<()> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    let columns = OPERATION_COLUMNS.join(", ");
+    connection.execute_batch(&format!("CREATE TEMP TABLE {OPERATIONS} ({columns})"))?;
+    let places = vec!["?"; OPERATION_COLUMNS.len()].join(", ");
+    let mut insert = connection.prepare(&format!("INSERT INTO temp.{OPERATIONS} VALUES ({places})"))?;
+    let mut n_bytes = 0;
+    operations(&mut |row| {
+        n_bytes += row.iter().map(SqlValue::n_bytes).sum::<usize>();
+        anyhow::ensure!(
+            n_bytes <= limits.max_bytes && Instant::now() <= deadline,
+            "the archive has too many operations for one statement: raise --time-limit and --max-memory, or use `perennial export \
+             --format parquet --table deltas`"
+        );
+        insert.execute(rusqlite::params_from_iter(row))?;
+        Ok(())
+    })
 }
 
 /// Creates the views and forbids everything else.
@@ -273,7 +336,7 @@ fn prepare(connection: &mut Connection, limits: SqlLimits) -> anyhow::Result<()>
 /// Allows a statement to read views, to read tables through views, and to call functions, except the one that loads
 /// code.
 fn allowed(context: AuthContext<'_>) -> Authorization {
-    let is_view = |name: &str| VIEWS.iter().any(|view| view.name == name);
+    let is_view = |name: &str| name == OPERATIONS || VIEWS.iter().any(|view| view.name == name);
     let is_ours = match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
@@ -318,6 +381,19 @@ fn cell(value: ValueRef<'_>) -> SqlValue {
     }
 }
 
+impl rusqlite::ToSql for SqlValue {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        let value = match self {
+            SqlValue::Null => ValueRef::Null,
+            SqlValue::Whole(number) => ValueRef::Integer(*number),
+            SqlValue::Number(number) => ValueRef::Real(*number),
+            SqlValue::Text(text) => ValueRef::Text(text.as_bytes()),
+            SqlValue::Bytes(bytes) => ValueRef::Blob(bytes),
+        };
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(value))
+    }
+}
+
 impl SqlValue {
     fn n_bytes(&self) -> usize {
         16 + match self {
@@ -338,7 +414,7 @@ fn renamed_view(error: &rusqlite::Error) -> Option<(&'static str, &'static str)>
 }
 
 fn explain(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
-    let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
+    let views: Vec<&str> = sql_views().into_iter().map(|(name, _)| name).collect();
     let hint = match error.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => {
             format!("it took longer than {:?}: ask for less, or give it more with --time-limit", limits.time)

@@ -48,6 +48,15 @@ pub struct SiteHistory {
 }
 
 impl SiteHistory {
+    /// The last label of the host, such as `org`; `None` if the name is not a host.
+    pub fn domain(&self) -> Option<&str> {
+        let (rest, domain) = self.name.rsplit_once('.')?;
+        let is_host = !rest.is_empty()
+            && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte));
+        (is_host && domain.len() >= 2 && domain.bytes().all(|byte| byte.is_ascii_alphabetic()))
+            .then_some(domain)
+    }
+
     pub fn new(name: &str) -> SiteHistory {
         SiteHistory {
             name: name.to_owned(),

@@ -30,7 +30,8 @@ pub enum Alpha {
 pub struct Thresholds {
     /// The minimum DoC of a significant change.
     pub alpha: Alpha,
-    /// The minimum FoC of a pattern.
+    /// The minimum FoC of a pattern. With the median as alpha, a site that changes in every second version changes
+    /// significantly in a quarter of them, so the default is a little less.
     pub beta: f64,
     /// The minimum negative correlation. By default 0.5, lowered down to 0.3 per starting directory until a rule is
     /// found.
@@ -43,7 +44,7 @@ pub struct Thresholds {
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
-        Thresholds { alpha: Alpha::Adaptive, beta: 0.3, gamma: None, theta: 0.7, is_strict: false }
+        Thresholds { alpha: Alpha::Adaptive, beta: 0.2, gamma: None, theta: 0.7, is_strict: false }
     }
 }
 
@@ -89,6 +90,9 @@ pub struct MinedRules {
     pub rules: Vec<DirectoryRule>,
     /// In the order of the search.
     pub patterns: Vec<DirectoryPattern>,
+    /// Directories below a chain that never changed. Their correlation is undefined and their confidence is 1, so WARM
+    /// skips them unless the thresholds are strict. They are not rules, because nothing about them correlates.
+    pub static_tails: Vec<DirectoryNode>,
     /// Whether the maximum number was reached.
     pub is_cut: bool,
 }
@@ -125,9 +129,10 @@ pub fn mine_from(
     let Some(alpha) = effective_alpha(delta, start, thresholds.alpha) else { return };
     let given = thresholds.gamma.map(|gamma| [gamma]);
     let gammas: &[f64] = given.as_ref().map_or(&GAMMAS, |gamma| gamma);
-    let (n_rules, n_patterns) = (mined.rules.len(), mined.patterns.len());
+    let (n_rules, n_patterns, n_static) = (mined.rules.len(), mined.patterns.len(), mined.static_tails.len());
     for &gamma in gammas {
         mined.patterns.truncate(n_patterns);
+        mined.static_tails.truncate(n_static);
         let mut walk = RuleWalk { delta, alpha, gamma, thresholds, with_subsumed, mined };
         walk.start(start);
         if mined.rules.len() > n_rules {
@@ -200,10 +205,16 @@ impl RuleWalk<'_> {
 
     /// The depth of the tree limits the recursion.
     fn search_below(&mut self, directory: DirectoryNode, chain: &DirectoryChain) {
-        let children: Vec<DirectoryNode> = self.live_children(directory).collect();
+        let children: Vec<DirectoryNode> = self.subdirectories(directory).collect();
         for child in children {
             if self.is_full() {
                 return;
+            }
+            if self.delta.is_static(child) {
+                if !self.thresholds.is_strict && chain.subsumed.is_none() {
+                    self.mined.static_tails.push(child);
+                }
+                continue;
             }
             let bits = self.bits(child);
             let both = chain.bits.count_with(&bits);
@@ -215,9 +226,14 @@ impl RuleWalk<'_> {
         }
     }
 
+    fn subdirectories(&self, directory: DirectoryNode) -> impl Iterator<Item = DirectoryNode> + use<'_> {
+        let tree = self.delta.tree();
+        tree.children(directory).filter(move |child| !tree.is_page(*child))
+    }
+
     fn live_children(&self, directory: DirectoryNode) -> impl Iterator<Item = DirectoryNode> + use<'_> {
-        let (delta, tree) = (self.delta, self.delta.tree());
-        tree.children(directory).filter(move |child| !tree.is_page(*child) && !delta.is_static(*child))
+        let delta = self.delta;
+        self.subdirectories(directory).filter(move |child| !delta.is_static(*child))
     }
 
     /// Extends the chain by a child. The longer pattern subsumes rules without the child.

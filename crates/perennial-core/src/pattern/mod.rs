@@ -375,6 +375,33 @@ mod tests {
         }
     }
 
+    /// The days on which clocks change have 23 and 25 hours, and periods need not divide an hour.
+    #[test]
+    fn omega_is_a_share_when_clocks_change() {
+        let berlin = LocalClock::from_zone("Europe/Berlin").unwrap();
+        for start in ["2026-03-26", "2026-10-22"] {
+            let at = |minutes: i64| at(start) + Span::from_secs(60 * minutes);
+            let observations: Vec<ObservedChange> = (0..6 * 24 * 4)
+                .map(|n| ObservedChange {
+                    from: at(15 * n),
+                    to: at(15 * n + 15),
+                    importance: Importance::FULL,
+                })
+                .collect();
+            for n_periods in [1, 2, 5, 7, 11, 13, 23, 24, 25, 50, 97, 119, 120] {
+                for cycle in [None, Some(Cycle::Day(n_periods))] {
+                    let found = page_patterns(&observations, &berlin, cycle, n_periods);
+                    let all = found.patterns.iter().flat_map(|pattern| &pattern.omega);
+                    assert!(
+                        all.clone().all(|omega| (0.0..=1.0 + 1e-9).contains(omega)),
+                        "{start}, {n_periods}"
+                    );
+                    assert!((0.0..=1.0 + 1e-9).contains(&found.index_threshold()), "{start}, {n_periods}");
+                }
+            }
+        }
+    }
+
     /// Definition 3.3.1: mu_k compares the versions at the two ends of the period.
     #[test]
     fn changes_within_a_period_are_joined() {

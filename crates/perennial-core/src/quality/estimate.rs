@@ -5,7 +5,7 @@
 //! contains the last of them. The number of earlier ones is unknown; [`hidden_versions`] estimates it from all gaps of
 //! the page. If two captures are equal, the page is assumed unchanged.
 
-use super::hidden::{HiddenVersions, SeenGap, hidden_versions};
+use super::hidden::{CaptureGap, HiddenVersions, hidden_versions};
 use super::{SnapshotCoherence, ValidVersion, coherence};
 use crate::time::Timestamp;
 
@@ -189,8 +189,8 @@ pub fn page_versions(
     let observations = page.observations;
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
     let pairs = || observations.iter().zip(observations.iter().skip(1));
-    let gaps: Vec<SeenGap> = pairs()
-        .map(|(before, after)| SeenGap {
+    let gaps: Vec<CaptureGap> = pairs()
+        .map(|(before, after)| CaptureGap {
             end: after.at,
             hours: hours(before.at, after.at),
             changed: after.new.is_some(),
@@ -199,7 +199,7 @@ pub fn page_versions(
     let changes = || observations.iter().skip(1).filter_map(|observation| observation.new);
     let n_captured = changes().count() as f64;
     let captured: f64 = changes().sum();
-    let announced = Announced::new(page, now);
+    let announced = AnnouncedChanges::new(page, now);
     let mut missed = hidden_versions(&gaps);
     if let Some(last) = observations.last() {
         let open_hours = hours(last.at, now);
@@ -225,7 +225,7 @@ pub fn page_versions(
 /// Adds the versions since the last capture. All of them are missing.
 fn with_open_gap(
     missed: HiddenVersions,
-    gaps: &[SeenGap],
+    gaps: &[CaptureGap],
     prior_changes: f64,
     hours: f64,
     expected: Option<f64>,
@@ -248,26 +248,26 @@ fn with_open_gap(
 }
 
 /// The announced changes of a page.
-struct Announced {
+struct AnnouncedChanges {
     n: u32,
     n_surely_missed: f64,
 }
 
-impl Announced {
-    /// Announced versions are missed, apart from the one that the later capture of a gap may contain. If readers could
+impl AnnouncedChanges {
+    /// AnnouncedChanges versions are missed, apart from the one that the later capture of a gap may contain. If readers could
     /// not see some announced change, such as the time at which a sitemap was made, all are ignored.
-    fn new(page: &PageObservations<'_>, now: Timestamp) -> Announced {
+    fn new(page: &PageObservations<'_>, now: Timestamp) -> AnnouncedChanges {
         let (mut n, mut n_surely_missed) = (0, 0);
         for (before, after) in page.observations.iter().zip(page.observations.iter().skip(1)) {
             let here = n_between(page.announced, before.at, after.at);
             if here > 0 && after.new.is_none() {
-                return Announced { n: 0, n_surely_missed: 0.0 };
+                return AnnouncedChanges { n: 0, n_surely_missed: 0.0 };
             }
             n += here;
             n_surely_missed += here.saturating_sub(1);
         }
         let open = page.observations.last().map_or(0, |last| n_between(page.announced, last.at, now));
-        Announced { n: n + open, n_surely_missed: f64::from(n_surely_missed + open) }
+        AnnouncedChanges { n: n + open, n_surely_missed: f64::from(n_surely_missed + open) }
     }
 }
 
@@ -287,14 +287,14 @@ pub fn quiet_prior(n_changed_pages: usize, n_pages: usize) -> f64 {
 
 /// The Poisson rate with maximum likelihood. Some changes are added. So a page that always changed has a finite rate,
 /// and a page that never changed has a small one.
-pub fn rate_per_hour(gaps: &[SeenGap], prior_changes: f64) -> f64 {
+pub fn rate_per_hour(gaps: &[CaptureGap], prior_changes: f64) -> f64 {
     let total: f64 = gaps.iter().map(|gap| gap.hours).sum();
     if total <= 0.0 {
         return 0.0;
     }
     // The slope of the log-likelihood falls with the rate, so bisection finds its root.
     let slope = |rate: f64| {
-        let each = |gap: &SeenGap| {
+        let each = |gap: &CaptureGap| {
             let x = rate * gap.hours;
             match gap.changed {
                 true if x < 1e-9 => 1.0 / rate,
@@ -399,8 +399,8 @@ mod tests {
     #[test]
     fn the_rate_fits_what_was_seen() {
         // Changed in half of the hours: 1 - exp(-rate) = 1/2.
-        let gap = |hours: f64, changed: bool| SeenGap { end: Timestamp::EPOCH, hours, changed };
-        let half: Vec<SeenGap> = (0..1000).map(|n| gap(1.0, n % 2 == 0)).collect();
+        let gap = |hours: f64, changed: bool| CaptureGap { end: Timestamp::EPOCH, hours, changed };
+        let half: Vec<CaptureGap> = (0..1000).map(|n| gap(1.0, n % 2 == 0)).collect();
         assert!((rate_per_hour(&half, PRIOR_CHANGES) - std::f64::consts::LN_2).abs() < 0.01);
         assert!(rate_per_hour(&[gap(1.0, true); 10], PRIOR_CHANGES).is_finite());
         assert!(rate_per_hour(&[gap(24.0, false); 10], PRIOR_CHANGES) < 0.01);

@@ -346,7 +346,7 @@ pub fn article_json(article: &Article) -> Value {
 pub fn edit_json(edit: &Edit) -> Value {
     let run = |run: &EditRun| match run {
         EditRun::Kept(words) => json!({"kept": words}),
-        EditRun::TakenOut(words) => json!({"taken_out": words}),
+        EditRun::Removed(words) => json!({"taken_out": words}),
         EditRun::Added(words) => json!({"added": words}),
     };
     json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::intervals::{IntervalSummary, Intervals, cumulative, histogram_in_tens};
 use crate::trace;
@@ -40,7 +40,7 @@ pub struct FeedFacts {
     /// Its URL or file.
     pub url: String,
     pub format: String,
-    /// The user's tags of its site.
+    /// The user's tags of its site, or the folders of its file.
     pub tags: Vec<String>,
     /// Items in the latest version; `None` if unknown.
     pub n_held: Option<usize>,
@@ -146,11 +146,15 @@ fn archived_feed_facts(
     })
 }
 
-/// Statistics of feed files, folders of them, and traces of observed changes (docs/traces.md). `each` is called after
-/// every file.
-pub fn file_statistics(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<FeedStatistics> {
+/// Statistics of the wanted files among feed files, folders of them, and traces of observed changes (docs/traces.md).
+/// `each` is called after every file.
+pub fn file_statistics(
+    paths: &[PathBuf],
+    is_wanted: &dyn Fn(&Path) -> bool,
+    each: &dyn Fn(),
+) -> anyhow::Result<FeedStatistics> {
     let (mut facts, mut n_unreadable) = (Vec::new(), 0);
-    for path in files_in(paths)? {
+    for FeedFile { path, tags } in files_in(paths)?.into_iter().filter(|file| is_wanted(&file.path)) {
         let mut bytes = Vec::new();
         let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         file.take(MAX_FILE_BYTES)
@@ -158,9 +162,11 @@ pub fn file_statistics(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<Fee
             .with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.display().to_string();
         match feed::parse(&bytes, None, "") {
-            Ok(feed) => facts.push(parsed_feed_facts(name, &feed)),
+            Ok(feed) => facts.push(FeedFacts { tags, ..parsed_feed_facts(name, &feed) }),
             Err(_) => match trace_facts(&name, &bytes) {
-                Some(of_trace) => facts.extend(of_trace),
+                Some(of_trace) => {
+                    facts.extend(of_trace.into_iter().map(|facts| FeedFacts { tags: tags.clone(), ..facts }));
+                }
                 None => n_unreadable += 1,
             },
         }
@@ -172,25 +178,37 @@ pub fn file_statistics(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<Fee
 /// Longest part of a file that is read. Traces are longer than feeds.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-fn files_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+/// A file, with the folders in which it was found as its tags: P-FEED has one folder per domain.
+pub(crate) struct FeedFile {
+    pub(crate) path: PathBuf,
+    tags: Vec<String>,
+}
+
+pub(crate) fn files_in(paths: &[PathBuf]) -> anyhow::Result<Vec<FeedFile>> {
     let mut files = Vec::new();
-    let mut waiting: Vec<PathBuf> = paths.to_vec();
-    while let Some(path) = waiting.pop() {
+    let mut waiting: Vec<FeedFile> =
+        paths.iter().map(|path| FeedFile { path: path.clone(), tags: Vec::new() }).collect();
+    while let Some(FeedFile { path, tags }) = waiting.pop() {
         if path.is_dir() {
             let entries =
                 std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
             for entry in entries {
-                // A link to a parent folder would make this endless.
                 let entry = entry?;
-                if !entry.file_type()?.is_symlink() {
-                    waiting.push(entry.path());
+                let kind = entry.file_type()?;
+                let mut tags = tags.clone();
+                if kind.is_dir() {
+                    tags.push(entry.file_name().to_string_lossy().into_owned());
+                }
+                // A link to a parent folder would make this endless.
+                if !kind.is_symlink() {
+                    waiting.push(FeedFile { path: entry.path(), tags });
                 }
             }
         } else if files.len() < MAX_FILES {
-            files.push(path);
+            files.push(FeedFile { path, tags });
         }
     }
-    files.sort();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
 }
 

@@ -46,7 +46,7 @@ pub struct Interval {
 
 impl Interval {
     /// The t interval of a mean; `None` for fewer than three samples.
-    pub fn of(samples: &[f64]) -> Option<Interval> {
+    pub fn from_samples(samples: &[f64]) -> Option<Interval> {
         let n = samples.len();
         if n < 3 || samples.iter().any(|sample| !sample.is_finite()) {
             return None;
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn nothing_is_repeated_if_the_interval_contains_no_effect() {
-        let judge = |samples: &[f64], published| Interval::of(samples).unwrap().judge(published);
+        let judge = |samples: &[f64], published| Interval::from_samples(samples).unwrap().judge(published);
         assert_eq!(judge(&[0.3, -0.1, 0.2], None), Verdict::NotRepeated);
         assert_eq!(judge(&[0.3, -0.1, 0.2], Some(0.1)), Verdict::NotRepeated);
         assert_eq!(judge(&[0.2, 0.21, 0.19], Some(0.2)), Verdict::Repeated);
@@ -95,15 +95,15 @@ mod tests {
 
     #[test]
     fn few_samples_have_no_interval() {
-        assert_eq!(Interval::of(&[0.5, 0.5]), None);
-        assert_eq!(Interval::of(&[0.5, 0.5, f64::NAN]), None);
-        let known = Interval::of(&[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(Interval::from_samples(&[0.5, 0.5]), None);
+        assert_eq!(Interval::from_samples(&[0.5, 0.5, f64::NAN]), None);
+        let known = Interval::from_samples(&[1.0, 2.0, 3.0]).unwrap();
         assert!((known.mean - 2.0).abs() < 1e-12 && (known.high - 4.48).abs() < 0.01, "{known:?}");
     }
 
     #[test]
     fn a_constant_needs_a_narrow_interval() {
-        let judge = |samples: &[f64]| Interval::of(samples).unwrap().judge_constant(0.02);
+        let judge = |samples: &[f64]| Interval::from_samples(samples).unwrap().judge_constant(0.02);
         assert_eq!(judge(&[0.001, 0.002, -0.001]), Verdict::Repeated);
         assert_eq!(judge(&[0.1, -0.1, 0.0]), Verdict::NotRepeated);
     }

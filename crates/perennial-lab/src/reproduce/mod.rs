@@ -4,16 +4,22 @@
 //! | file | what is repeated |
 //! |---|---|
 //! | `judge` | samples -> interval and verdict |
+//! | `table` | rows of numbers, as in the papers' tables and figures |
+//! | [`data`] | files -> histories, pages, posts, feeds |
+//! | `examples` | the worked examples of the papers |
 //! | `world` | P-PATTERN and P-QUALITY, in worlds drawn from seeds |
 //! | `near` | P-NEAR, on histories or made sites |
 //! | `feed` | P-FEED, on made pages |
 //! | `visual` | P-VISUAL, on pages or made pages |
 //! | `page` | findings -> an HTML page |
 
+pub mod data;
+mod examples;
 mod feed;
 mod judge;
 mod near;
 mod page;
+mod table;
 mod visual;
 mod world;
 
@@ -24,8 +30,12 @@ use perennial_core::directory::SiteHistory;
 use serde::Serialize;
 
 use crate::chart::Chart;
+use crate::feeds::statistics::FeedStatistics;
+pub use feed::AnnouncedPost;
 pub use judge::{Interval, Verdict};
-pub use visual::{MadePage, MeasuredPage, made_pages};
+pub use table::{ResultRow, ResultTable};
+pub use visual::{MeasuredPage, fastest, made_pages};
+pub use world::WorldResults;
 
 /// One of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +57,17 @@ impl Paper {
             Paper::Visual => "P-VISUAL",
             Paper::Near => "P-NEAR",
             Paper::Feed => "P-FEED",
+        }
+    }
+}
+
+impl Paper {
+    /// How often [`reproduce`] reports progress.
+    pub fn n_steps(self) -> u64 {
+        match self {
+            Paper::Pattern | Paper::Quality => world::PUBLISHED.n_seeds,
+            Paper::Near => 7,
+            Paper::Visual | Paper::Feed => 1,
         }
     }
 }
@@ -101,11 +122,17 @@ impl Finding {
         samples: &[f64],
         effect: Option<f64>,
     ) -> Finding {
-        let interval = Interval::of(samples);
+        let interval = Interval::from_samples(samples);
         let verdict = interval.map_or(Verdict::NotTestable, |interval| interval.judge(effect));
         let reason = match verdict {
-            Verdict::Repeated => "the interval excludes no effect and reaches the published one",
-            Verdict::InSign => "the interval excludes no effect, but the effect is smaller than published",
+            Verdict::Repeated if effect.is_some() => {
+                "the interval excludes no effect and reaches the published one"
+            }
+            Verdict::Repeated => "the interval excludes no effect",
+            Verdict::InSign if effect.is_some() => {
+                "the interval excludes no effect, but is below the published one"
+            }
+            Verdict::InSign => "the interval excludes no effect, but the effect is below two points",
             Verdict::NotRepeated => "the interval contains no effect or the opposite one",
             Verdict::NotTestable => "fewer than three samples have no interval",
         };
@@ -144,13 +171,19 @@ impl Finding {
     }
 }
 
+/// The mean; not a number for none.
+fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (sum, n) = values.into_iter().fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
+    sum / n
+}
+
 fn percent_interval(interval: Interval) -> String {
     let Interval { mean, low, high, n } = interval;
     format!("{:+.1} % ({:+.1} to {:+.1}, n = {n})", mean * 100.0, low * 100.0, high * 100.0)
 }
 
 /// The data that the program does not have.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ReproductionData {
     /// Histories of sites, for P-NEAR.
     pub histories: Vec<SiteHistory>,
@@ -158,33 +191,53 @@ pub struct ReproductionData {
     pub pages: Vec<MeasuredPage>,
     /// Whether the pages are those of [`made_pages`].
     pub pages_are_made: bool,
+    /// Posts with their feed items, for P-FEED.
+    pub posts: Vec<AnnouncedPost>,
+    /// Statistics of feeds, for P-FEED.
+    pub feeds: Option<FeedStatistics>,
 }
 
-/// The findings of some papers, with charts.
-#[derive(Clone, Debug, Default)]
+/// The findings of some papers, with tables and charts.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Reproduction {
     pub findings: Vec<Finding>,
+    pub tables: Vec<ResultTable>,
     /// Titles and charts.
+    #[serde(skip)]
     charts: Vec<(String, Chart)>,
 }
 
-/// Repeats the experiments of these papers.
-pub fn reproduce(papers: &[Paper], data: &ReproductionData) -> Reproduction {
+/// Repeats the experiments of one paper. P-PATTERN and P-QUALITY use one world, so `world` keeps its results.
+pub fn reproduce(
+    paper: Paper,
+    data: &ReproductionData,
+    world: &mut WorldResults,
+    step: &(dyn Fn() + Sync),
+) -> Reproduction {
     let mut all = Reproduction::default();
-    // Both papers use one world.
-    if papers.contains(&Paper::Pattern) || papers.contains(&Paper::Quality) {
-        world::reproduce(papers, world::WorldSize::PUBLISHED, &mut all);
-    }
-    if papers.contains(&Paper::Visual) {
-        visual::reproduce(&data.pages, data.pages_are_made, &mut all);
-    }
-    if papers.contains(&Paper::Near) {
-        near::reproduce(&data.histories, &mut all);
-    }
-    if papers.contains(&Paper::Feed) {
-        feed::reproduce(&mut all);
+    examples::check(paper, &mut all);
+    match paper {
+        Paper::Pattern | Paper::Quality => world.reproduce(paper, step, &mut all),
+        Paper::Visual => {
+            visual::reproduce(&data.pages, data.pages_are_made, &mut all);
+            step();
+        }
+        Paper::Near => near::reproduce(&data.histories, step, &mut all),
+        Paper::Feed => {
+            feed::reproduce(&data.posts, data.feeds.as_ref(), &mut all);
+            step();
+        }
     }
     all
+}
+
+impl Reproduction {
+    /// Adds the findings of a different paper.
+    pub fn extend(&mut self, other: Reproduction) {
+        self.findings.extend(other.findings);
+        self.tables.extend(other.tables);
+        self.charts.extend(other.charts);
+    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,9 @@ impl Reproduction {
             );
         }
         html.push_str("</tbody></table>");
+        for table in &self.tables {
+            html.push_str(&table.to_html());
+        }
         for (title, chart) in &self.charts {
             let _ = write!(html, "<section><h2>{}</h2>{}</section>", escaped(title), chart.to_svg());
         }

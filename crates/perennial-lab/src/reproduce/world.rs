@@ -3,7 +3,7 @@
 use perennial_core::schedule::Goal;
 use perennial_core::time::Span;
 
-use super::{Finding, Paper, Reproduction, percent_interval};
+use super::{Finding, Paper, Reproduction, ResultTable, mean, percent_interval};
 use crate::chart::{Chart, Series, Stroke};
 use crate::drive::Visibility;
 use crate::experiment::{BudgetResult, Experiment, StrategyResult, StrategyRun};
@@ -17,21 +17,21 @@ use crate::strategy::SimulatedStrategy;
 /// How large the worlds are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorldSize {
-    n_seeds: u64,
+    pub(super) n_seeds: u64,
     n_pages: u32,
     burn_in: u32,
     days: u32,
 }
 
-impl WorldSize {
-    /// A site of 1,000 pages, as in the papers.
-    pub(super) const PUBLISHED: WorldSize = WorldSize { n_seeds: 5, n_pages: 1000, burn_in: 7, days: 14 };
-}
+/// A site of 1,000 pages, as in the papers.
+pub(super) const PUBLISHED: WorldSize = WorldSize { n_seeds: 5, n_pages: 1000, burn_in: 7, days: 14 };
 
-/// "In case of limited resources".
-const BUDGETS: [f64; 3] = [0.1, 0.2, 0.3];
+/// "In case of limited resources", for which the papers give numbers, and more.
+const LIMITED: [f64; 3] = [0.1, 0.2, 0.3];
+const AMPLE: [f64; 2] = [0.6, 1.0];
 const RIVALS: [&str; 4] = ["relevance", "frequency", "sharc", "coherence"];
-const PERIODS: [u16; 4] = [2, 6, 24, 120];
+/// Periods per day of Figure 7.
+const PERIODS: [u16; 7] = [2, 4, 8, 12, 24, 60, 120];
 /// Name of the crawler's own settings in the results.
 const SHIPPED: &str = "as shipped";
 
@@ -104,28 +104,64 @@ const LEADS: [LeadClaim; 5] = [
 
 /// The results of one world.
 struct SeedResult {
-    lines: Vec<BudgetResult>,
+    /// With few resources, then with more.
+    limited: Vec<BudgetResult>,
+    ample: Vec<BudgetResult>,
     unlike: Vec<BudgetResult>,
-    /// Importance-Pattern at M = 10 % by the number of periods, with lists once per period and once per hour.
-    by_periods: Vec<(u16, f64, f64)>,
-    /// The best completeness with all resources.
-    all_resources: f64,
+    by_periods: Vec<PeriodResult>,
 }
 
-pub(super) fn reproduce(papers: &[Paper], size: WorldSize, all: &mut Reproduction) {
-    let seeds: Vec<SeedResult> = (1..=size.n_seeds).map(|seed| run_seed(size, seed)).collect();
-    let wants = |paper: Paper| papers.contains(&paper);
-    if wants(Paper::Pattern) {
-        all.findings.extend(period_findings(&seeds));
+/// Completeness of Importance-Pattern with a number of periods per day, at each budget.
+struct PeriodResult {
+    n_periods: u16,
+    /// With M pages per period, as in Algorithm 5. More periods are more visits.
+    per_period: [f64; LIMITED.len()],
+    /// With M pages per hour and a list every hour, at the first budget. Only the pattern differs.
+    same_visits: f64,
+}
+
+/// The results of all worlds, computed when the first of the two papers needs them.
+#[derive(Default)]
+pub struct WorldResults {
+    seeds: Vec<SeedResult>,
+}
+
+impl WorldResults {
+    pub(super) fn reproduce(&mut self, paper: Paper, step: &(dyn Fn() + Sync), all: &mut Reproduction) {
+        match self.seeds.len() {
+            0 => self.seeds = run_seeds(PUBLISHED, step),
+            n => (0..n).for_each(|_| step()),
+        }
+        report(paper, &self.seeds, all);
     }
-    for claim in LEADS.iter().filter(|claim| wants(claim.paper)) {
-        all.findings.push(claim.finding(&seeds));
+}
+
+fn run_seeds(size: WorldSize, step: &(dyn Fn() + Sync)) -> Vec<SeedResult> {
+    (1..=size.n_seeds)
+        .map(|seed| {
+            let found = run_seed(size, seed);
+            step();
+            found
+        })
+        .collect()
+}
+
+fn report(paper: Paper, seeds: &[SeedResult], all: &mut Reproduction) {
+    if paper == Paper::Pattern {
+        all.findings.extend(period_findings(seeds));
+        all.tables.push(period_table(seeds));
     }
-    if wants(Paper::Quality) {
-        all.findings.extend(quality_findings(&seeds));
+    for claim in LEADS.iter().filter(|claim| claim.paper == paper) {
+        all.findings.push(claim.finding(seeds));
     }
-    all.charts.extend(charts(&seeds));
-    if wants(Paper::Pattern) {
+    if paper == Paper::Quality {
+        all.findings.extend(quality_findings(seeds));
+    }
+    for figure in FIGURES.iter().filter(|figure| figure.paper == paper) {
+        all.charts.push(figure.chart(seeds));
+        all.tables.push(figure.table(seeds));
+    }
+    if paper == Paper::Pattern {
         all.findings.push(Finding::untestable(
             (Paper::Pattern, "Fig. 4 to 6"),
             ("time series and patterns of pages of France Télévisions, with an index threshold", "four pages each"),
@@ -134,10 +170,10 @@ pub(super) fn reproduce(papers: &[Paper], size: WorldSize, all: &mut Reproductio
     }
 }
 
-fn experiment(size: WorldSize, strategies: &[SimulatedStrategy]) -> Experiment {
+fn experiment(size: WorldSize, strategies: &[SimulatedStrategy], budgets: &[f64]) -> Experiment {
     Experiment {
         runs: strategies.iter().map(|strategy| StrategyRun { strategy: *strategy, learned: false }).collect(),
-        budgets: BUDGETS.to_vec(),
+        budgets: budgets.to_vec(),
         burn_in: Span::from_hours(24 * i64::from(size.burn_in)),
         bounds: false,
         ..Experiment::default()
@@ -149,42 +185,49 @@ fn run_seed(size: WorldSize, seed: u64) -> SeedResult {
     let world = paper.build();
     let published = [Relevance, Frequency, Sharc, Coherence, Importance, Pattern, ImportancePattern]
         .map(SimulatedStrategy::from);
-    let known = experiment(size, &published);
-    let mut lines = known.run(&world, seed, || {});
-    let goal = Goal::default();
-    let shipped = Experiment {
-        runs: vec![StrategyRun { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: true }],
-        goal,
-        varying_budget: goal.sweeps_sites(),
-        visibility: Visibility::Difference,
-        ..known.clone()
-    };
-    for (line, own) in lines.iter_mut().zip(shipped.run(&world, seed, || {})) {
-        let named = |outcome| StrategyResult { strategy: SHIPPED.to_owned(), ..outcome };
-        line.results.extend(own.results.into_iter().map(named));
-    }
-    let best = [SimulatedStrategy::IMPORTANCE_PATTERN];
-    let completeness = |experiment: Experiment| {
-        let lines = experiment.run(&world, seed, || {});
+    let at_budgets = |budgets: &[f64]| {
+        let known = experiment(size, &published, budgets);
+        let mut lines = known.run(&world, seed, || {});
+        let goal = Goal::default();
+        let shipped = Experiment {
+            runs: vec![StrategyRun { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: true }],
+            goal,
+            varying_budget: goal.sweeps_sites(),
+            visibility: Visibility::Difference,
+            ..known
+        };
+        for (line, own) in lines.iter_mut().zip(shipped.run(&world, seed, || {})) {
+            let named = |outcome| StrategyResult { strategy: SHIPPED.to_owned(), ..outcome };
+            line.results.extend(own.results.into_iter().map(named));
+        }
         lines
-            .iter()
-            .flat_map(|line| &line.results)
-            .map(|outcome| outcome.completeness_pooled)
-            .fold(0.0, f64::max)
     };
-    let with_periods = |n_periods: u16, slot: Span| {
-        completeness(Experiment { n_periods, slot, budgets: vec![0.1], ..experiment(size, &best) })
+    let best = [SimulatedStrategy::IMPORTANCE_PATTERN];
+    let with_periods = |n_periods: u16, slot: Span, budgets: &[f64]| -> Vec<f64> {
+        let lines =
+            Experiment { n_periods, slot, ..experiment(size, &best, budgets) }.run(&world, seed, || {});
+        lines.iter().flat_map(|line| &line.results).map(|outcome| outcome.completeness_pooled).collect()
     };
     let by_periods = PERIODS.map(|n_periods| {
         let own_slot = Span::from_secs(86_400 / i64::from(n_periods));
-        (n_periods, with_periods(n_periods, own_slot), with_periods(n_periods, Span::from_hours(1)))
+        // Budgets are per hour.
+        let per_hour = LIMITED.map(|budget| budget * f64::from(n_periods) / 24.0);
+        let per_period = with_periods(n_periods, own_slot, &per_hour);
+        PeriodResult {
+            n_periods,
+            per_period: std::array::from_fn(|at| per_period.get(at).copied().unwrap_or(f64::NAN)),
+            same_visits: with_periods(n_periods, Span::from_hours(1), &LIMITED[..1])
+                .first()
+                .copied()
+                .unwrap_or(f64::NAN),
+        }
     });
     let two = [SimulatedStrategy::from(Importance), SimulatedStrategy::IMPORTANCE_PATTERN];
     SeedResult {
-        lines,
-        unlike: experiment(size, &two).run(&paper.build_unlike(), seed, || {}),
-        by_periods: by_periods.to_vec(),
-        all_resources: completeness(Experiment { budgets: vec![1.0], ..experiment(size, &best) }),
+        limited: at_budgets(&LIMITED),
+        ample: at_budgets(&AMPLE),
+        unlike: experiment(size, &two, &LIMITED).run(&paper.build_unlike(), seed, || {}),
+        by_periods: by_periods.into(),
     }
 }
 
@@ -203,61 +246,80 @@ fn lead(lines: &[BudgetResult], better: &str, others: &[&str], measure: Measure)
 impl LeadClaim {
     fn finding(&self, seeds: &[SeedResult]) -> Finding {
         let leads = |better: &str| -> Vec<f64> {
-            seeds.iter().map(|seed| lead(&seed.lines, better, self.others, self.measure)).collect()
+            seeds.iter().map(|seed| lead(&seed.limited, better, self.others, self.measure)).collect()
         };
         let of = (self.paper, self.item);
         let finding =
             Finding::measured(of, (self.claim, self.published), &leads(self.better), Some(self.effect));
-        let shipped = Interval::of(&leads(SHIPPED)).map(percent_interval);
+        let shipped = Interval::from_samples(&leads(SHIPPED)).map(percent_interval);
         Finding { as_shipped: shipped.unwrap_or_else(|| "-".to_owned()), ..finding }
     }
 }
 
+/// Figure 7. With M pages per period, a day with more periods has more visits, so the claims are judged with the same
+/// visits.
 fn period_findings(seeds: &[SeedResult]) -> [Finding; 2] {
-    let differences = |more: u16, fewer: u16| -> [Vec<f64>; 2] {
-        let of = |pick: fn(&(u16, f64, f64)) -> f64| {
-            let one = |seed: &SeedResult| {
-                let at = |n: u16| seed.by_periods.iter().find(|point| point.0 == n).map_or(f64::NAN, pick);
-                at(more) - at(fewer)
-            };
-            seeds.iter().map(one).collect()
+    let differences = |more: u16, fewer: u16, of: fn(&PeriodResult) -> f64| -> Vec<f64> {
+        let at = |seed: &SeedResult, n: u16| {
+            seed.by_periods.iter().find(|result| result.n_periods == n).map_or(f64::NAN, of)
         };
-        [of(|point| point.1), of(|point| point.2)]
+        seeds.iter().map(|seed| at(seed, more) - at(seed, fewer)).collect()
     };
-    let hourly = |samples: &[f64]| match Interval::of(samples) {
-        Some(interval) => format!("lists every hour: {}", percent_interval(interval)),
-        None => "-".to_owned(),
+    let finding = |(more, fewer), claim: (&'static str, &'static str)| {
+        let same_visits = differences(more, fewer, |result| result.same_visits);
+        let per_period = differences(more, fewer, |result| mean(result.per_period));
+        let found = Finding::measured((Paper::Pattern, "Fig. 7"), claim, &same_visits, None);
+        let words = |samples: &[f64]| {
+            Interval::from_samples(samples).map_or_else(|| "-".to_owned(), percent_interval)
+        };
+        let in_condition =
+            format!("same visits: {}; M per period: {}", words(&same_visits), words(&per_period));
+        Finding { in_condition, ..found }
     };
-    let of = (Paper::Pattern, "Fig. 7");
-    let [per_period, per_hour] = differences(24, 2);
-    let grows = Finding {
-        as_shipped: hourly(&per_hour),
-        ..Finding::measured(
-            of,
-            ("completeness grows from 2 to 24 periods per day", "grows, no number"),
-            &per_period,
-            None,
-        )
-    };
-    let [per_period, per_hour] = differences(120, 24);
-    let claim = ("completeness is almost constant from 24 to 120 periods per day", "quasi-constant");
-    let constant = Finding::measured(of, claim, &per_period, None);
+    let grows = finding((24, 2), ("completeness grows from 2 to 24 periods per day", "grows, no number"));
+    let reason =
+        format!("{}; judged with the same visits, because M pages per period are more visits", grows.reason);
+    let constant = finding(
+        (120, 24),
+        ("completeness is almost constant from 24 to 120 periods per day", "quasi-constant"),
+    );
     let verdict = constant.effect.map_or(constant.verdict, |effect| effect.judge_constant(0.02));
-    let reason = "constant means that the interval is within two points of 0".to_owned();
-    [grows, Finding { verdict, reason, as_shipped: hourly(&per_hour), ..constant }]
+    let constant_reason = "the interval with the same visits has to be within two points of 0".to_owned();
+    [Finding { reason, ..grows }, Finding { verdict, reason: constant_reason, ..constant }]
+}
+
+fn period_table(seeds: &[SeedResult]) -> ResultTable {
+    let columns = LIMITED.map(|budget| format!("M = {:.0} % per period", 100.0 * budget));
+    let columns = columns.into_iter().chain(["10 % per hour".to_owned()]);
+    let title = format!("weighted completeness by periods per day; means of {} seeds", seeds.len());
+    let mut table = ResultTable::new((Paper::Pattern, "Fig. 7"), title, columns, 3);
+    for (at, n_periods) in PERIODS.iter().enumerate() {
+        let of =
+            |pick: &dyn Fn(&PeriodResult) -> f64| mean(seeds.iter().map(|seed| pick(&seed.by_periods[at])));
+        let per_period = (0..LIMITED.len()).map(|budget| of(&|result| result.per_period[budget]));
+        table.push(format!("{n_periods} periods"), per_period.chain([of(&|result| result.same_visits)]));
+    }
+    table
 }
 
 fn quality_findings(seeds: &[SeedResult]) -> [Finding; 3] {
     let by_page: Measure = |outcome| outcome.completeness_weighted;
     let unlike: Vec<f64> =
         seeds.iter().map(|seed| lead(&seed.unlike, "importance-pattern", &["importance"], by_page)).collect();
-    let never: Vec<f64> = seeds.iter().map(|seed| 1.0 - seed.all_resources).collect();
+    let never: Vec<f64> = seeds
+        .iter()
+        .map(|seed| {
+            let published =
+                seed.ample.iter().flat_map(|line| &line.results).filter(|result| result.strategy != SHIPPED);
+            1.0 - published.map(by_page).fold(0.0, f64::max)
+        })
+        .collect();
     let coherence: Measure = |outcome| outcome.coherence_weighted;
     let lowest: Vec<f64> = seeds
         .iter()
         .map(|seed| {
             let others = ["relevance", "sharc", "coherence", "importance", "pattern", "importance-pattern"];
-            let behind = |other: &&str| lead(&seed.lines, other, &["frequency"], coherence);
+            let behind = |other: &&str| lead(&seed.limited, other, &["frequency"], coherence);
             others.iter().map(behind).fold(f64::INFINITY, f64::min)
         })
         .collect();
@@ -286,42 +348,89 @@ fn quality_findings(seeds: &[SeedResult]) -> [Finding; 3] {
     ]
 }
 
-/// Means over seeds by budget.
-fn charts(seeds: &[SeedResult]) -> Vec<(String, Chart)> {
-    let figures: [(&str, Measure); 4] = [
-        ("P-PATTERN Fig. 8: versions captured", |outcome| outcome.completeness_count),
-        ("P-PATTERN Fig. 9: weight captured", |outcome| outcome.completeness_pooled),
-        ("P-QUALITY Fig. 7: weighted completeness", |outcome| outcome.completeness_weighted),
-        ("P-QUALITY Fig. 8: weighted coherence", |outcome| outcome.coherence_weighted),
-    ];
-    let colours = ["#868e96", "#a61e4d", "#7048e8", "#1098ad", "#e8900c", "#2b8a3e", "#d9480f", "#0b5fff"];
-    let names: Vec<String> = seeds
-        .first()
-        .and_then(|seed| seed.lines.first())
-        .map(|line| line.results.iter().map(|outcome| outcome.strategy.clone()).collect())
-        .unwrap_or_default();
-    let chart = |(title, measure): (&str, Measure)| {
-        let mean = |at: usize, strategy: usize| {
-            let values: Vec<f64> =
-                seeds.iter().map(|seed| measure(&seed.lines[at].results[strategy])).collect();
-            values.iter().sum::<f64>() / values.len() as f64
+/// A figure of strategies over budgets.
+struct StrategyFigure {
+    paper: Paper,
+    item: &'static str,
+    title: &'static str,
+    measure: Measure,
+}
+
+const FIGURES: [StrategyFigure; 4] = [
+    StrategyFigure {
+        paper: Paper::Pattern,
+        item: "Fig. 8",
+        title: "versions captured",
+        measure: |outcome| outcome.completeness_count,
+    },
+    StrategyFigure {
+        paper: Paper::Pattern,
+        item: "Fig. 9",
+        title: "weight captured",
+        measure: |outcome| outcome.completeness_pooled,
+    },
+    StrategyFigure {
+        paper: Paper::Quality,
+        item: "Fig. 7",
+        title: "weighted completeness (Definition 5.13)",
+        measure: |outcome| outcome.completeness_weighted,
+    },
+    StrategyFigure {
+        paper: Paper::Quality,
+        item: "Fig. 8",
+        title: "weighted coherence",
+        measure: |outcome| outcome.coherence_weighted,
+    },
+];
+
+const COLOURS: [&str; 8] =
+    ["#868e96", "#a61e4d", "#7048e8", "#1098ad", "#e8900c", "#2b8a3e", "#d9480f", "#0b5fff"];
+
+impl StrategyFigure {
+    /// Name and means over seeds of each strategy, by budget.
+    fn rows(&self, seeds: &[SeedResult]) -> Vec<(String, Vec<f64>)> {
+        let lines: Vec<Vec<&BudgetResult>> =
+            seeds.iter().map(|seed| seed.limited.iter().chain(&seed.ample).collect()).collect();
+        let Some(first) = lines.first().and_then(|lines| lines.first()) else { return Vec::new() };
+        let row = |(strategy, result): (usize, &StrategyResult)| {
+            let at = |budget: usize| {
+                mean(lines.iter().map(|lines| (self.measure)(&lines[budget].results[strategy])))
+            };
+            (result.strategy.clone(), (0..LIMITED.len() + AMPLE.len()).map(at).collect())
         };
-        let series = names.iter().enumerate().map(|(strategy, name)| Series {
-            label: name.clone(),
-            colour: colours[strategy % colours.len()],
+        first.results.iter().enumerate().map(row).collect()
+    }
+
+    fn table(&self, seeds: &[SeedResult]) -> ResultTable {
+        let title = format!("{}, by M, pages fetched per hour; means of {} seeds", self.title, seeds.len());
+        let columns = budgets().map(|budget| format!("{:.0} %", 100.0 * budget));
+        let mut table = ResultTable::new((self.paper, self.item), title, columns, 3);
+        for (name, values) in self.rows(seeds) {
+            table.push(name, values);
+        }
+        table
+    }
+
+    fn chart(&self, seeds: &[SeedResult]) -> (String, Chart) {
+        let series = |((name, values), colour): ((String, Vec<f64>), &&'static str)| Series {
             stroke: if name == SHIPPED { Stroke::Bold } else { Stroke::Thin },
-            points: BUDGETS.iter().enumerate().map(|(at, budget)| (*budget, mean(at, strategy))).collect(),
-        });
+            label: name,
+            colour,
+            points: budgets().zip(values).collect(),
+        };
         let chart = Chart {
             x_label: "M: pages fetched per hour".to_owned(),
             y_label: "share, mean over seeds".to_owned(),
-            x_ticks: BUDGETS.map(|budget| (budget, format!("{:.0} %", budget * 100.0))).to_vec(),
+            x_ticks: budgets().map(|budget| (budget, format!("{:.0} %", budget * 100.0))).collect(),
             x_is_log: false,
-            series: series.collect(),
+            series: self.rows(seeds).into_iter().zip(COLOURS.iter().cycle()).map(series).collect(),
         };
-        (title.to_owned(), chart)
-    };
-    figures.into_iter().map(chart).collect()
+        (format!("{} {}: {}", self.paper, self.item, self.title), chart)
+    }
+}
+
+fn budgets() -> impl Iterator<Item = f64> {
+    LIMITED.into_iter().chain(AMPLE)
 }
 
 #[cfg(test)]
@@ -331,9 +440,10 @@ mod tests {
 
     #[test]
     fn every_claim_has_an_interval_and_an_honest_verdict() {
-        let size = WorldSize { n_seeds: 3, n_pages: 60, burn_in: 3, days: 4 };
+        let seeds = run_seeds(WorldSize { n_seeds: 3, n_pages: 60, burn_in: 3, days: 4 }, &|| ());
         let mut all = Reproduction::default();
-        reproduce(&[Paper::Pattern, Paper::Quality], size, &mut all);
+        report(Paper::Pattern, &seeds, &mut all);
+        report(Paper::Quality, &seeds, &mut all);
         assert_eq!(all.findings.len(), 11);
         for finding in &all.findings {
             let Some(effect) = finding.effect else {
@@ -349,5 +459,7 @@ mod tests {
         }
         let html = all.to_html();
         assert!(html.contains("P-PATTERN Fig. 7") && html.contains("<svg") && html.contains("as shipped"));
+        let rows: Vec<usize> = all.tables.iter().map(|table| table.rows.len()).collect();
+        assert_eq!(rows, [PERIODS.len(), 8, 8, 8, 8]);
     }
 }

@@ -27,8 +27,8 @@ pub enum SkipPlan {
     NearEverywhere(Thresholds),
     /// Like `Near`, with thresholds chosen on the training window.
     NearTuned,
-    /// Skips the tails of subsumed rules, to show that they are worth less (Fig. 5 e, f).
-    NearSubsumed(Thresholds, Subsumption),
+    /// Skips the tails of the rules that are subsumed in this way, or not at all, to compare them (Fig. 5 e, f).
+    NearSubsumed(Thresholds, Option<Subsumption>),
     /// Skips directories without a change in training.
     Static,
     /// Skips directories without a change in the last transition.
@@ -267,7 +267,7 @@ fn pages_to_fetch(
             let delta = delta_tree(known, Significance::Later);
             let mut mined = MinedRules::default();
             mine_from(&delta, DirectoryTree::ROOT, &thresholds, true, &mut mined);
-            mined.rules.retain(|rule| rule.subsumed == Some(by) && !rule.is_contradicted);
+            mined.rules.retain(|rule| rule.subsumed == by && !rule.is_contradicted);
             outcome.n_rules += mined.rules.len() as f64;
             pages_outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<DirectoryNode>>())
         }

@@ -1,9 +1,11 @@
 //! Computes the points of P-NEAR Figures 5 and 6, from histories or synthetic trees.
 
-use std::time::Instant;
+use std::collections::BTreeSet;
 
 use perennial_core::directory::{Alpha, Significance, SiteHistory, SiteKind, Subsumption, Thresholds, mine};
 use serde::Serialize;
+
+use crate::reproduce::fastest;
 
 use super::replay::{ReplayConfig, ReplayResult, replay};
 use super::{
@@ -72,7 +74,7 @@ pub fn figure_cases(figure: &str, histories: &[SiteHistory]) -> Vec<FigureCase> 
     match figure {
         "5a" => [false, true].into_iter().flat_map(distance_cases).collect(),
         "5b" => [5, 10, 15, 20, 25, 30, 40].into_iter().flat_map(training_cases).collect(),
-        "5c" => [SiteKind::Served, SiteKind::Source].into_iter().flat_map(site_kind_cases).collect(),
+        "5c" => site_groups(histories).into_iter().flat_map(site_group_cases).collect(),
         "5d" => {
             histories.iter().enumerate().filter_map(|(at, history)| best_alpha_case(at, history)).collect()
         }
@@ -88,15 +90,47 @@ pub struct FigureCase {
     name: String,
     plan: SkipPlan,
     protocol: Protocol,
-    kind: Option<SiteKind>,
+    /// The sites that count; `None` for all.
+    group: Option<SiteGroup>,
     site: Option<usize>,
+}
+
+/// Sites of a domain. Sites without a host are grouped by their kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SiteGroup {
+    Domain(String),
+    Served,
+    Source,
+}
+
+impl SiteGroup {
+    fn new(history: &SiteHistory) -> SiteGroup {
+        match (history.domain(), history.kind) {
+            (Some(domain), _) => SiteGroup::Domain(domain.to_owned()),
+            (None, SiteKind::Served) => SiteGroup::Served,
+            (None, SiteKind::Source) => SiteGroup::Source,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            SiteGroup::Domain(domain) => format!(".{domain}"),
+            SiteGroup::Served => "no host, served".to_owned(),
+            SiteGroup::Source => "no host, source".to_owned(),
+        }
+    }
+}
+
+fn site_groups(histories: &[SiteHistory]) -> BTreeSet<SiteGroup> {
+    histories.iter().map(SiteGroup::new).collect()
 }
 
 impl FigureCase {
     /// Evaluates the plan on the selected sites.
     pub fn row(&self, figure: &str, histories: &[SiteHistory]) -> FigureRow {
         let is_selected = |(at, history): &(usize, &SiteHistory)| {
-            self.kind.is_none_or(|kind| history.kind == kind) && self.site.is_none_or(|site| site == *at)
+            self.group.as_ref().is_none_or(|group| *group == SiteGroup::new(history))
+                && self.site.is_none_or(|site| site == *at)
         };
         let of = histories.iter().enumerate().filter(is_selected);
         let outcomes: Vec<PlanOutcome> = of
@@ -123,13 +157,36 @@ impl FigureCase {
     }
 }
 
+/// Adds to Figures 5e and 5f what the subsumed rules have relative to the others, as the paper draws them.
+pub fn with_ratios(rows: Vec<FigureRow>) -> Vec<FigureRow> {
+    let mut all = Vec::new();
+    let mut rows = rows.into_iter();
+    while let (Some(others), Some(subsumed)) = (rows.next(), rows.next()) {
+        let ratio = |of: fn(&FigureRow) -> f64| of(&subsumed) / of(&others).max(1e-9);
+        let relative = FigureRow {
+            figure: subsumed.figure.clone(),
+            x: subsumed.x.clone(),
+            plan: "subsumed / near".to_owned(),
+            sites: subsumed.sites.clone(),
+            n_rules: ratio(|row| row.n_rules),
+            bypass: ratio(|row| row.bypass),
+            precision: ratio(|row| row.precision),
+            recall: ratio(|row| row.recall),
+            change_recall: ratio(|row| row.change_recall),
+            change_recall_9: ratio(|row| row.change_recall_9),
+        };
+        all.extend([others, subsumed, relative]);
+    }
+    all
+}
+
 /// A third of the pages is skipped, as in the paper's mean over its sites.
 fn default_protocol() -> Protocol {
     Protocol { aim: SkipAim::Skip(1.0 / 3.0), ..Protocol::default() }
 }
 
 /// Often the site as a whole has no rule. The rules of all directories and the combined plan then show the trend.
-fn plan_cases(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<FigureCase> {
+fn plan_cases(x: &str, protocol: Protocol, group: Option<&SiteGroup>) -> Vec<FigureCase> {
     let near = Thresholds::default();
     let plans = [
         ("near", SkipPlan::Near(near)),
@@ -142,7 +199,7 @@ fn plan_cases(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<Figure
         name: name.to_owned(),
         plan,
         protocol,
-        kind,
+        group: group.cloned(),
         site: None,
     };
     plans.into_iter().map(case).collect()
@@ -160,8 +217,8 @@ fn training_cases(train: usize) -> Vec<FigureCase> {
     plan_cases(&format!("training {train}"), Protocol { train, ..default_protocol() }, None)
 }
 
-fn site_kind_cases(kind: SiteKind) -> Vec<FigureCase> {
-    plan_cases(if kind == SiteKind::Served { "served" } else { "source" }, default_protocol(), Some(kind))
+fn site_group_cases(group: SiteGroup) -> Vec<FigureCase> {
+    plan_cases(&group.name(), default_protocol(), Some(&group))
 }
 
 fn best_alpha_case(site: usize, history: &SiteHistory) -> Option<FigureCase> {
@@ -178,7 +235,7 @@ fn best_alpha_case(site: usize, history: &SiteHistory) -> Option<FigureCase> {
         name: "near".to_owned(),
         plan,
         protocol: default_protocol(),
-        kind: None,
+        group: None,
         site: Some(site),
     })
 }
@@ -186,12 +243,11 @@ fn best_alpha_case(site: usize, history: &SiteHistory) -> Option<FigureCase> {
 fn subsumed_cases(by: Subsumption) -> Vec<FigureCase> {
     let at = |beta: f64| {
         let near = Thresholds { beta, theta: 0.5, ..Thresholds::default() };
-        [("near", SkipPlan::Near(near)), ("subsumed", SkipPlan::NearSubsumed(near, by))].map(
-            |(name, plan)| {
+        [("near", SkipPlan::NearSubsumed(near, None)), ("subsumed", SkipPlan::NearSubsumed(near, Some(by)))]
+            .map(|(name, plan)| {
                 let (x, name) = (format!("beta {beta}"), name.to_owned());
-                FigureCase { x, name, plan, protocol: default_protocol(), kind: None, site: None }
-            },
-        )
+                FigureCase { x, name, plan, protocol: default_protocol(), group: None, site: None }
+            })
     };
     [0.1, 0.2, 0.3].into_iter().flat_map(at).collect()
 }
@@ -206,7 +262,7 @@ fn exclusive_cases(skip: f64) -> Vec<FigureCase> {
     let protocol = Protocol { aim: SkipAim::Skip(skip), ..Protocol::default() };
     let case = |(name, plan): (&str, SkipPlan)| {
         let (x, name) = (format!("skip {skip}"), name.to_owned());
-        FigureCase { x, name, plan, protocol, kind: None, site: None }
+        FigureCase { x, name, plan, protocol, group: None, site: None }
     };
     plans.into_iter().map(case).collect()
 }
@@ -214,12 +270,15 @@ fn exclusive_cases(skip: f64) -> Vec<FigureCase> {
 /// Synthetic sites. For the figures about subsumed rules they are small random trees, in which rules arise by chance.
 pub fn synthetic_sites(figure: &str) -> Vec<SiteHistory> {
     let exclusive = |seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build();
-    let random =
-        |seed| RandomTrees { n_nodes: 400, fan_out: 4, depth: 6, n_versions: 40, change: 0.06, seed }.build();
     match figure {
-        "5e" | "5f" => (1..=40).map(random).collect(),
+        "5e" | "5f" => (1..=40).map(small_trees).collect(),
         _ => (1..=10).map(exclusive).collect(),
     }
+}
+
+/// Small random trees, in which rules arise by chance.
+pub fn small_trees(seed: u64) -> SiteHistory {
+    RandomTrees { n_nodes: 400, fan_out: 4, depth: 6, n_versions: 40, change: 0.06, seed }.build()
 }
 
 /// A point of Figure 6 to compute.
@@ -271,17 +330,14 @@ impl MiningCase {
         let MiningCase { x, trees, thresholds } = self;
         let history = trees.build();
         let alpha = if let Alpha::Fixed(alpha) = thresholds.alpha { alpha } else { 0.1 };
-        let began = Instant::now();
-        let delta = history.delta_of_last(trees.n_versions, Significance::From(alpha));
-        let phase_1_ms = began.elapsed().as_secs_f64() * 1000.0;
-        let began = Instant::now();
-        let mined = mine(&delta, thresholds, false);
+        let (phase_1, delta) = fastest(|| history.delta_of_last(trees.n_versions, Significance::From(alpha)));
+        let (phase_2, mined) = fastest(|| mine(&delta, thresholds, false));
         MiningTimeRow {
             figure: figure.to_owned(),
             x: x.clone(),
             change: trees.change,
-            phase_1_ms,
-            phase_2_ms: began.elapsed().as_secs_f64() * 1000.0,
+            phase_1_ms: phase_1 * 1000.0,
+            phase_2_ms: phase_2 * 1000.0,
             n_rules: mined.rules.len(),
             bytes_per_node: delta.n_bytes() as f64 / delta.tree().len() as f64,
         }

@@ -1,6 +1,6 @@
 //! Reads a [`SiteHistory`] from a file of versions.
 //!
-//! Fields are separated by tabs (docs/rules.md). `#key value` lines come first. `W number date` starts a version, `A
+//! Fields are separated by tabs (docs/rules.md). `#key value` lines come first; `#host` names the site. `W number date` starts a version, `A
 //! path hash bytes` adds a page, `M path hash bytes` changes one, `D path` deletes one. An optional sixth field of `M`
 //! is the changed share of the page, from 0 to 1.
 
@@ -68,8 +68,12 @@ fn read_line(
         return Ok(());
     }
     if let Some(header) = line.strip_prefix('#') {
-        if header.trim() == "rendered no" {
+        let header = header.trim();
+        if header == "rendered no" {
             history.kind = SiteKind::Source;
+        }
+        if let Some(host) = header.strip_prefix("host ") {
+            history.name = host.trim().to_owned();
         }
         return Ok(());
     }

@@ -23,7 +23,7 @@ pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> Delt
     known.history.delta(first, known.transitions.iter().copied(), significance)
 }
 
-/// The directories that WARM skips, and the mined rules. `everywhere` adds the rules of starting directories other than
+/// The directories that WARM skips, and the mined rules: tails of rules, and directories that never changed. `everywhere` adds the rules of starting directories other than
 /// the site, an extension of the paper.
 pub fn near_skipped_directories(
     delta: &DeltaTree,
@@ -33,11 +33,12 @@ pub fn near_skipped_directories(
     let mut mined = MinedRules::default();
     if everywhere {
         mined = mine(delta, thresholds, false);
-        let usable = mined.rules.iter().filter(|rule| !rule.is_contradicted);
-        return (usable.map(|rule| rule.tail).collect(), mined);
+        let usable = mined.rules.iter().filter(|rule| !rule.is_contradicted).map(|rule| rule.tail);
+        return (usable.chain(mined.static_tails.iter().copied()).collect(), mined);
     }
     mine_from(delta, DirectoryTree::ROOT, thresholds, false, &mut mined);
-    (skipped_by_rules(&mined, DirectoryTree::ROOT).map(|rule| rule.tail).collect(), mined)
+    let by_rules = skipped_by_rules(&mined, DirectoryTree::ROOT).map(|rule| rule.tail);
+    (by_rules.chain(mined.static_tails.iter().copied()).collect(), mined)
 }
 
 /// The largest directories without a change within the window.

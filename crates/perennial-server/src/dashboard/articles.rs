@@ -232,7 +232,7 @@ fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Opt
     }
     let words = |run: &EditRun| match run {
         EditRun::Kept(words) => EditWords::Unchanged(words.clone()),
-        EditRun::TakenOut(words) => EditWords::Deleted(words.clone()),
+        EditRun::Removed(words) => EditWords::Deleted(words.clone()),
         EditRun::Added(words) => EditWords::Inserted(words.clone()),
     };
     let versions = found.versions.iter().enumerate().map(|(number, version)| {

@@ -11,17 +11,19 @@ use perennial_core::time::Span;
 use serde_json::{Map, Value};
 
 use super::context::{document_on_stdout, note};
+use super::tables::each_operation;
 use super::{Context, Exit, csv};
-use perennial_archive::store::{SqlLimits, SqlRows, SqlValue, query_views, sql_views};
+use perennial_archive::store::{CaptureFilter, SqlLimits, SqlRows, SqlValue, query_views, sql_views};
 
 const AFTER_HELP: &str = "\
-Views: sites, pages, captures, versions, observations, changes, feeds, items, articles, visits; --views lists their columns, docs/sql.md explains \
+Views: sites, pages, captures, versions, observations, changes, operations, feeds, items, articles, visits; --views lists their columns, docs/sql.md explains \
 them. Times are texts such as 2026-11-16T09:30:00Z. The archive cannot be changed. A statement ends after --time-limit, and its result after \
 --max-rows.
 
 Examples:
   perennial sql \"select site, count(*) from changes where importance > 0.2 group by site\"
   perennial sql \"select time, url, title from changes where kind = 'vanished' order by time desc limit 20\"
+  perennial sql \"select url_after from operations where op = 'insert' and element = 'link'\"
   perennial sql --csv \"select * from items where published >= '2026-11-01'\" > items.csv
   perennial sql --views";
 
@@ -79,7 +81,11 @@ impl SqlArgs {
         };
         let spinner = context.progress_count(0, "asking");
         let is_done = end_after(limits.time.saturating_add(GRACE));
-        let result = query_views(&archive.state_path(), &self.statement.unwrap_or_default(), limits);
+        let mut operations = |each: &mut dyn FnMut(&[SqlValue]) -> anyhow::Result<()>| {
+            each_operation(&archive, &CaptureFilter::default(), each)
+        };
+        let statement = self.statement.unwrap_or_default();
+        let result = query_views(&archive.state_path(), &statement, limits, &mut operations);
         is_done.store(true, Ordering::Release);
         spinner.finish_and_clear();
         let result = result?;
@@ -102,7 +108,7 @@ fn show_views(context: &Context) -> anyhow::Result<Exit> {
     let data: Map<String, Value> =
         views.iter().map(|(name, columns)| ((*name).to_owned(), columns.clone().into())).collect();
     context.print(&data, |out| {
-        views.iter().try_for_each(|(name, columns)| writeln!(out, "{name:9} {}", columns.join(", ")))
+        views.iter().try_for_each(|(name, columns)| writeln!(out, "{name:12} {}", columns.join(", ")))
     })?;
     Ok(Exit::Done)
 }

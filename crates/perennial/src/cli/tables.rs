@@ -10,7 +10,7 @@ use perennial_core::time::Timestamp;
 use super::csv;
 use perennial_archive::Archive;
 use perennial_archive::store::{
-    CaptureFilter, ChangeOrder, SqlValue, each_view_row, parse_site_name, sql_views,
+    CaptureFilter, ChangeOrder, OPERATION_COLUMNS, SqlValue, each_view_row, parse_site_name, sql_views,
 };
 use perennial_engine::analyse::{AdFilters, ElementContent, OperationReport};
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
@@ -31,27 +31,6 @@ pub(super) enum TableForm {
     Parquet,
 }
 
-/// The columns of [`ExportTable::Deltas`] (docs/sql.md).
-const DELTAS: [&str; 17] = [
-    "url",
-    "site",
-    "time",
-    "before",
-    "op",
-    "element",
-    "block_before",
-    "block_after",
-    "role",
-    "text_before",
-    "text_after",
-    "url_before",
-    "url_after",
-    "is_advertisement",
-    "noise",
-    "value",
-    "share",
-];
-
 /// Number of changes in memory at a time.
 const AT_A_TIME: usize = 100;
 
@@ -69,7 +48,7 @@ impl ExportTable {
 
     fn columns(self) -> Vec<&'static str> {
         if self == ExportTable::Deltas {
-            return DELTAS.to_vec();
+            return OPERATION_COLUMNS.to_vec();
         }
         let view = sql_views().into_iter().find(|(name, _)| *name == self.name());
         view.map(|(_, columns)| columns).unwrap_or_default()
@@ -100,7 +79,7 @@ impl ExportTable {
 }
 
 /// Calls `each` with the operations of the changes that pass a filter, oldest first.
-fn each_operation(
+pub(super) fn each_operation(
     archive: &Archive,
     filter: &CaptureFilter,
     each: &mut dyn FnMut(&[SqlValue]) -> anyhow::Result<()>,

@@ -156,6 +156,7 @@ impl<'a> PageFacts<'a> {
         let is_ignored = matching_nodes(&page, ignored);
         page.inherit_from_ancestors(has_boxes, &is_ignored);
         page.sum_over_subtrees();
+        page.mark_comment_lists();
         page.discard_implausible_purposes();
         page
     }

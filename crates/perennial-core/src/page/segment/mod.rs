@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `facts` | a layout -> facts about each subtree: visible text, box, font, background |
 //! | `purpose` | tag, `role`, words in `class` and `id` -> the purpose of an element |
+//! | `thread` | facts -> lists of comments, by their structure |
 //! | `cut` | facts -> visual blocks and the separators between them |
 //! | `construct` | visual blocks and separators -> nested regions |
 //! | `content` | a region -> its links, images and texts |
@@ -32,6 +33,7 @@ mod purpose;
 mod selector;
 mod structure;
 mod teasers;
+mod thread;
 pub mod vixml;
 mod weigh;
 

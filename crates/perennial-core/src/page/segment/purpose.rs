@@ -74,6 +74,9 @@ pub(super) fn element_purpose(node: &LayoutNode) -> Purpose {
     if by_role != Purpose::Unknown {
         return by_role;
     }
+    if super::thread::is_marked(node) {
+        return Purpose::Comments;
+    }
     let by_name = ["id", "class"]
         .iter()
         .filter_map(|name| node.attribute(name))
@@ -148,9 +151,9 @@ fn purpose_from_word(word: &[u8]) -> Purpose {
         b"header" | b"masthead" | b"topbar" | b"branding" => Purpose::Header,
         b"footer" | b"foot" | b"colophon" | b"copyright" | b"legal" | b"imprint" => Purpose::Footer,
         b"sidebar" | b"aside" | b"rail" | b"widget" | b"widgets" => Purpose::Sidebar,
-        b"comment" | b"comments" | b"disqus" | b"respond" | b"kommentare" | b"discussion" => {
-            Purpose::Comments
-        }
+        b"comment" | b"comments" | b"disqus" | b"respond" | b"kommentare" | b"kommentar" | b"commentaire"
+        | b"commentaires" | b"comentario" | b"comentarios" | b"commenti" | b"reacties" | b"komentarze"
+        | b"kommentarer" | b"discussion" => Purpose::Comments,
         b"related" | b"recommended" | b"recommendation" | b"recirc" | b"popular" | b"trending"
         | b"outbrain" | b"taboola" | b"readmore" | b"mostread" => Purpose::Related,
         b"share" | b"sharing" | b"social" | b"sharedaddy" | b"addthis" | b"follow" => Purpose::Share,

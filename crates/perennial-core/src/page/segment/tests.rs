@@ -548,6 +548,38 @@ fn comments_have_a_role_of_their_own() {
     }
 }
 
+/// Words of names are not needed: a list of dated texts beside the form for one more is a list of comments.
+#[test]
+fn comments_are_found_by_their_structure_in_any_language() {
+    let article = paragraphs(4).replace(PROSE, "港の事務所は月曜日に、桟橋が修理されるまで船は出ないと述べ、町の人々は長い間待つことになると話した。そして市長は、来年の春までに新しい橋ができると約束したが、誰もそれを信じなかった。");
+    let dated = |mark: &str| format!("<li class=k3><b>Ann</b> {mark}<p>{PROSE}</p></li>").repeat(3);
+    let form = "<form><textarea name=x></textarea><button>投稿</button></form>";
+    for (comments, are_comments) in [
+        (format!("<ol class=q>{}</ol>{form}", dated("<time datetime=2026-05-03>5月3日</time>")), true),
+        (
+            format!(
+                "<div class=z><div><ul>{}</ul></div>{form}</div>",
+                dated("<span>3. Mai 2026, 10:42</span>")
+            ),
+            true,
+        ),
+        (format!("<ol>{}</ol>", dated("").replace("class=k3", "itemprop=comment itemscope")), true),
+        // Without a form it may be any list, without dates too, and one with headlines is a list of articles.
+        (format!("<ol class=q>{}</ol>", dated("<time>5月3日</time>")), false),
+        (format!("<ol class=q>{}</ol>{form}", dated("")), false),
+        (format!("<ol class=q>{}</ol>{form}", dated("<time>5月3日</time><h3>Story</h3>")), false),
+    ] {
+        let tree = tree(&format!("<html><body><main><div>{article}</div>{comments}</main></body></html>"));
+        let said = tree.leaves().filter(|leaf| leaf.texts.iter().any(|text| text.text.contains(PROSE)));
+        let roles: Vec<BlockRole> = said.map(|leaf| leaf.role).collect();
+        assert!(!roles.is_empty(), "{comments}");
+        assert!(
+            roles.iter().all(|role| (*role == BlockRole::Comments) == are_comments),
+            "{comments}: {roles:?}"
+        );
+    }
+}
+
 #[test]
 fn teasers_next_to_an_article_are_a_separate_block() {
     let teaser = |n: usize| {

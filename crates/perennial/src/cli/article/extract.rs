@@ -330,15 +330,15 @@ pub(in crate::cli) fn write_edits(
         return writeln!(out, "{}\n\nThe same version: the article was not edited.\n", after.title);
     }
     let edits = edits(before, after);
-    let (n_taken_out, n_added) = n_edited(&edits);
-    writeln!(out, "{}\n{n_taken_out} words removed, {n_added} added", after.title)?;
+    let (n_removed, n_added) = n_edited(&edits);
+    writeln!(out, "{}\n{n_removed} words removed, {n_added} added", after.title)?;
     for edit in &edits {
         writeln!(out, "\n{}:", field_name(edit.field))?;
         for (place, run) in edit.runs.iter().enumerate() {
             let (is_first, is_last) = (place == 0, place + 1 == edit.runs.len());
             match run {
                 EditRun::Kept(words) => writeln!(out, "  {}", around(words, is_first, is_last))?,
-                EditRun::TakenOut(words) => writeln!(out, "  [-{words}-]")?,
+                EditRun::Removed(words) => writeln!(out, "  [-{words}-]")?,
                 EditRun::Added(words) => writeln!(out, "  {{+{words}+}}")?,
             }
         }

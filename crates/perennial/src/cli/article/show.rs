@@ -69,8 +69,8 @@ fn write_history(article: &ArchivedArticle, out: &mut dyn Write) -> std::io::Res
         write_text(out, &first.article)?;
     }
     for pair in article.versions.windows(2) {
-        let (n_taken_out, n_added) = n_edited(&edits(&pair[0].article, &pair[1].article));
-        writeln!(out, "seen {}: {n_taken_out} words out, {n_added} in", pair[1].since.to_rfc3339())?;
+        let (n_removed, n_added) = n_edited(&edits(&pair[0].article, &pair[1].article));
+        writeln!(out, "seen {}: {n_removed} words out, {n_added} in", pair[1].since.to_rfc3339())?;
         write_edits(out, &pair[0].article, &pair[1].article)?;
     }
     Ok(())

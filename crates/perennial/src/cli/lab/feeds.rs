@@ -16,7 +16,7 @@ const AFTER_HELP: &str = "\
 Examples:
   perennial lab feeds                        how feeds publish: quartiles of update intervals, items per feed
   perennial lab feeds --format svg > feeds.svg
-  perennial lab feeds saved-feeds/ --json    the same over files, without an archive";
+  perennial lab feeds saved-feeds/ --json    the same over files, without an archive; folders are tags";
 
 /// Show statistics of the archive's feeds, or of feeds in files.
 #[derive(Args)]
@@ -49,7 +49,7 @@ impl Feeds {
             }
             false => {
                 let bar = context.progress_count(0, "files");
-                let statistics = file_statistics(&self.paths, &|| bar.inc(1));
+                let statistics = file_statistics(&self.paths, &|_| true, &|| bar.inc(1));
                 bar.finish_and_clear();
                 statistics?
             }

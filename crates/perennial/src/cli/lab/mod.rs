@@ -7,6 +7,7 @@ mod reproduce;
 mod rules;
 mod segment;
 mod simulate;
+mod xpath;
 
 use clap::{Args, Subcommand};
 
@@ -33,6 +34,7 @@ enum LabCommand {
     Channel(channel::Channel),
     Extract(Box<extract::Extract>),
     Segment(segment::Segment),
+    Xpath(xpath::XpathArgs),
 }
 
 impl Lab {
@@ -45,6 +47,7 @@ impl Lab {
             LabCommand::Channel(args) => args.run(context),
             LabCommand::Extract(args) => args.run(context),
             LabCommand::Segment(args) => args.run(context),
+            LabCommand::Xpath(args) => args.run(context),
         }
     }
 }

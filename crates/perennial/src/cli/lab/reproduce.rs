@@ -2,19 +2,16 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context as _;
-use perennial_core::page::segment::{SegmentConfig, segment};
-use perennial_core::text::charset::decode_text;
-use perennial_lab::reproduce::{MeasuredPage, Paper, Reproduction, ReproductionData, made_pages, reproduce};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
+use perennial_lab::reproduce::data::{DataFiles, read_page};
+use perennial_lab::reproduce::{
+    MeasuredPage, Paper, Reproduction, ReproductionData, WorldResults, fastest, made_pages, reproduce,
+};
 use perennial_render::{LayoutEngine, resource::nothing};
 
-use super::rules::read_files;
 use crate::cli::{Context, Exit};
-
-/// Pages that are read.
-const MAX_PAGES: usize = 400;
 
 const AFTER_HELP: &str = "\
   repeated           the 95 % interval excludes no effect and reaches the published size
@@ -22,12 +19,17 @@ const AFTER_HELP: &str = "\
   not repeated       the interval contains no effect
   not testable here  data or numbers of the paper are not available
 
-P-PATTERN and P-QUALITY use worlds drawn from five seeds, P-VISUAL and P-FEED made pages, P-NEAR made sites.
+Without --data, P-NEAR uses made sites, P-VISUAL made news fronts, and P-FEED made posts. Worlds are drawn from five seeds. --data \
+recognises:
+  *.tsv, *.tsv.xz           P-NEAR: versions of a site (docs/rules.md)
+  *.html                    P-VISUAL: successive versions of a page in each folder
+  *.xml, *.rss, *.atom      P-FEED: feeds in folders by domain
+  posts.jsonl               P-FEED: posts, {\"file\", \"title\", \"description\", \"text\"}
 
 Examples:
   perennial lab reproduce
-  perennial lab reproduce near --history *.tsv.xz
-  perennial lab reproduce visual --pages FOLDER --report out";
+  perennial lab reproduce near --data histories/
+  perennial lab reproduce visual --data fronts/ --report out";
 
 /// Repeat the tables and figures of the papers, each with a verdict.
 #[derive(clap::Args)]
@@ -37,15 +39,11 @@ pub(super) struct Reproduce {
     #[arg(value_name = "PAPER")]
     paper: Option<Paper>,
 
-    /// Files of site versions for P-NEAR
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    history: Vec<PathBuf>,
+    /// Files of real data, or folders of them
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    data: Vec<PathBuf>,
 
-    /// Folder of HTML pages for P-VISUAL
-    #[arg(long, value_name = "FOLDER")]
-    pages: Option<PathBuf>,
-
-    /// Write the table with charts into DIR/index.html, and the findings into DIR/findings.json
+    /// Write tables and charts into DIR/index.html, and all numbers into DIR/findings.json
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 }
@@ -53,69 +51,68 @@ pub(super) struct Reproduce {
 impl Reproduce {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let papers = self.paper.map_or(Paper::ALL.to_vec(), |paper| vec![paper]);
-        let pages = match (papers.contains(&Paper::Visual), &self.pages) {
-            (false, _) => Vec::new(),
-            (true, Some(folder)) => measured_pages(folder)?,
-            (true, None) => {
-                let engine = LayoutEngine::new();
-                made_pages().iter().map(|page| measure(&engine, &page.html)).collect()
-            }
-        };
-        let data = ReproductionData {
-            histories: read_files(context, &self.history)?,
-            pages,
-            pages_are_made: self.pages.is_none(),
-        };
-        let bar = context.progress_count(papers.len() as u64, "repeating the papers");
-        let found = reproduce(&papers, &data);
+        let files = DataFiles::new(self.data.clone())?;
+        let mut data = ReproductionData::default();
+        if papers.contains(&Paper::Near) {
+            data.histories = files.histories()?;
+        }
+        if papers.contains(&Paper::Visual) {
+            (data.pages, data.pages_are_made) = measured_pages(context, &files)?;
+        }
+        if papers.contains(&Paper::Feed) {
+            (data.posts, data.feeds) = (files.posts()?, files.feeds()?);
+        }
+        let bar =
+            context.progress_count(papers.iter().map(|paper| paper.n_steps()).sum(), "repeating the papers");
+        let (mut found, mut world) = (Reproduction::default(), WorldResults::default());
+        for paper in papers {
+            found.extend(reproduce(paper, &data, &mut world, &|| bar.inc(1)));
+        }
         bar.finish_and_clear();
         if let Some(dir) = &self.report {
             write_report(dir, &found)?;
             context.note(format_args!("report: {}", dir.join("index.html").display()));
         }
-        context.print(&found.findings, |out| print(&found, out))?;
+        context.print(&found, |out| print(&found, out))?;
         Ok(Exit::Done)
     }
 }
 
-fn measured_pages(folder: &Path) -> anyhow::Result<Vec<MeasuredPage>> {
-    let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = open.pop() {
-        let entries = std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
-        for entry in entries {
-            let path = entry?.path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "html") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    // An even choice of the pages.
-    let step = files.len().div_ceil(MAX_PAGES).max(1);
+/// The pages of the data, or made ones.
+fn measured_pages(context: &Context, files: &DataFiles) -> anyhow::Result<(Vec<MeasuredPage>, bool)> {
     let engine = LayoutEngine::new();
-    files
-        .iter()
-        .step_by(step)
-        .map(|file| {
-            let bytes = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-            Ok(measure(&engine, &decode_text(&bytes, None)))
-        })
-        .collect()
+    let pairs = files.page_pairs();
+    if pairs.is_empty() {
+        let pair =
+            |[earlier, html]: &[String; 2]| measure(&engine, html, Some(&read_tree(&engine, earlier).1));
+        return Ok((made_pages().iter().map(pair).collect(), true));
+    }
+    let bar = context.progress_count(pairs.len() as u64, "pages");
+    let mut pages = Vec::new();
+    for (earlier, page) in pairs {
+        let earlier = earlier.map(|path| anyhow::Ok(read_tree(&engine, &read_page(path)?).1)).transpose()?;
+        pages.push(measure(&engine, &read_page(page)?, earlier.as_ref()));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok((pages, false))
 }
 
-fn measure(engine: &LayoutEngine, html: &str) -> MeasuredPage {
-    let began = Instant::now();
-    let layout = engine.layout(html, "http://page.example/", &nothing);
-    let tree = segment(&layout, &SegmentConfig::default());
-    MeasuredPage { html_bytes: html.len(), seconds: began.elapsed().as_secs_f64(), tree }
+/// Seconds of layout and segmentation, and the blocks.
+fn read_tree(engine: &LayoutEngine, html: &str) -> ([f64; 2], BlockTree) {
+    let (laid_out, layout) = fastest(|| engine.layout(html, "http://page.example/", &nothing));
+    let (segmented, tree) = fastest(|| segment(&layout, &SegmentConfig::default()));
+    ([laid_out, segmented], tree)
+}
+
+fn measure(engine: &LayoutEngine, html: &str, earlier: Option<&BlockTree>) -> MeasuredPage {
+    let (seconds, tree) = read_tree(engine, html);
+    MeasuredPage::new(html.len(), seconds, &tree, earlier)
 }
 
 fn write_report(dir: &Path, found: &Reproduction) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("making the folder {}", dir.display()))?;
-    let files =
-        [("index.html", found.to_html()), ("findings.json", serde_json::to_string_pretty(&found.findings)?)];
+    let files = [("index.html", found.to_html()), ("findings.json", serde_json::to_string_pretty(found)?)];
     for (name, text) in files {
         let path = dir.join(name);
         std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
@@ -137,6 +134,9 @@ fn print(found: &Reproduction, out: &mut dyn Write) -> io::Result<()> {
             }
         }
         writeln!(out)?;
+    }
+    for table in &found.tables {
+        writeln!(out, "{table}")?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use perennial_lab::rules::figure::{
     FigureRow, MiningTimeRow, ReplayRow, figure_cases, mining_cases, replay_rows, synthetic_sites,
+    with_ratios,
 };
 
 use super::read::read_files;
@@ -14,7 +15,7 @@ use crate::cli::{Context, Exit};
 const AFTER_HELP: &str = "\
   5a  distance between training and test, 1 to 10 versions, misses accumulating or not
   5b  versions of training
-  5c  kinds of sites
+  5c  domains of sites, such as .org
   5d  the alpha from 0.01 to 0.05 at which a site skips most
   5e  rules that other rules subsume, relative to those that are not
   5f  rules that patterns subsume, relative to those that are not
@@ -71,7 +72,10 @@ impl Figure {
         let cases = figure_cases(&self.figure, &histories);
         let bar = context.progress_count(cases.len() as u64, "testing plans");
         let tested = cases.iter().inspect(|_| bar.inc(1)).map(|case| case.row(&self.figure, &histories));
-        let rows: Vec<FigureRow> = tested.collect();
+        let rows: Vec<FigureRow> = match self.figure.as_str() {
+            "5e" | "5f" => with_ratios(tested.collect()),
+            _ => tested.collect(),
+        };
         bar.finish_and_clear();
         context.print(&rows, |out| print_rows(&rows, out))?;
         Ok(Exit::Done)

@@ -5,8 +5,6 @@ mod figure;
 mod mine;
 mod read;
 
-pub(super) use read::read_files;
-
 use clap::{Args, Subcommand};
 use perennial_core::directory::{Alpha, Thresholds};
 use perennial_core::schedule::units::{UnitError, parse_share};
@@ -55,7 +53,7 @@ struct ThresholdOptions {
     alpha: Option<f64>,
 
     /// Least share of versions in which the head changes together
-    #[arg(long, value_name = "B", default_value = "0.3", value_parser = share)]
+    #[arg(long, value_name = "B", default_value = "0.2", value_parser = share)]
     beta: f64,
 
     /// Least negative correlation [default: 0.5 to 0.3, until a rule appears]

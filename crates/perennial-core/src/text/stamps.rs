@@ -4,10 +4,7 @@
 //! "Applications close on 3 December" is a deadline, "3 December 2026 to 5 January 2027" is a span. The words are those
 //! of seven European languages. Text in other languages is never a stamp; its history decides.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-use super::numbers::is_news_word;
+use super::words::{class, is_a, is_important};
 use crate::time::Timestamp;
 use crate::time::dates::{DateOrder, parse};
 
@@ -193,7 +190,7 @@ impl Clause {
             _ if is_a(&own, class::DATE_FILLER) => {}
             _ if is_a(&own, class::FILLER) => self.n_fillers += 1,
             _ if is_a(&own, class::BY) => self.has_by = true,
-            _ if word.chars().any(char::is_uppercase) && !is_news_word(&own) => self.n_names += 1,
+            _ if word.chars().any(char::is_uppercase) && !is_important(&own) => self.n_names += 1,
             _ => self.n_others += 1,
         }
     }
@@ -270,53 +267,8 @@ impl Clause {
 /// such as "Deadline:".
 fn n_label_words(words: &[&str]) -> usize {
     let n_words = words.iter().take(MAX_LABEL).position(|word| word.ends_with(':')).map_or(0, |at| at + 1);
-    let is_label = |word: &&str| !has_digit(word) && !is_news_word(&bare(word));
+    let is_label = |word: &&str| !has_digit(word) && !is_important(&bare(word));
     if words[..n_words].iter().all(is_label) { n_words } else { 0 }
-}
-
-/// What a word says, as bits: a word may belong to several languages.
-mod class {
-    pub(super) const MONTH: u16 = 1;
-    pub(super) const WEEKDAY: u16 = 1 << 1;
-    pub(super) const UNIT_OF_TIME: u16 = 1 << 2;
-    pub(super) const SHORT_UNIT: u16 = 1 << 3;
-    pub(super) const OTHER_TIME: u16 = 1 << 4;
-    pub(super) const TIME: u16 = MONTH | WEEKDAY | UNIT_OF_TIME | SHORT_UNIT | OTHER_TIME;
-    pub(super) const AGE: u16 = 1 << 5;
-    pub(super) const STAMP: u16 = 1 << 6;
-    pub(super) const COUNTER: u16 = 1 << 7;
-    pub(super) const COPYRIGHT: u16 = 1 << 8;
-    pub(super) const BY: u16 = 1 << 9;
-    pub(super) const DATE_FILLER: u16 = 1 << 10;
-    pub(super) const FILLER: u16 = 1 << 11;
-}
-
-/// The classes of all known words.
-static WORDS: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
-    let lists = [
-        (MONTHS, class::MONTH),
-        (WEEKDAYS, class::WEEKDAY),
-        (UNITS_OF_TIME, class::UNIT_OF_TIME),
-        (SHORT_UNITS, class::SHORT_UNIT),
-        (OTHER_TIMES, class::OTHER_TIME),
-        (AGES, class::AGE),
-        (STAMPS, class::STAMP),
-        (COUNTERS, class::COUNTER),
-        (COPYRIGHT, class::COPYRIGHT),
-        (BY, class::BY),
-        (DATE_FILLERS, class::DATE_FILLER),
-        (FILLERS, class::FILLER),
-    ];
-    let mut words = HashMap::new();
-    for (list, bit) in lists {
-        list.split_ascii_whitespace().for_each(|word| *words.entry(word).or_default() |= bit);
-    }
-    words
-});
-
-/// Whether a word in lower case belongs to one of these classes.
-fn is_a(word: &str, classes: u16) -> bool {
-    WORDS.get(word).is_some_and(|own| own & classes != 0)
 }
 
 /// Whether a word has a digit.
@@ -349,7 +301,7 @@ pub(super) fn is_date_or_clock(word: &str) -> bool {
 }
 
 pub(super) fn is_unit_of_time(word: &str) -> bool {
-    is_a(word, class::UNIT_OF_TIME | class::SHORT_UNIT)
+    is_a(word, class::UNIT_OF_TIME | class::SHORT_UNIT_OF_TIME)
 }
 
 /// Whether a word may stand next to a number without saying what it means.
@@ -395,82 +347,6 @@ pub fn is_calendar_date(word: &str) -> bool {
     (is_year(third) && is_day_and_month(first, second))
         || (first.len() == 4 && is_year(first) && is_day_and_month(second, third))
 }
-
-const MONTHS: &str = "january february march april may june july august september october november december jan feb \
-    mar apr jun jul aug sep sept oct nov dec januar jänner februar märz mai juni juli oktober dezember mär mrz okt dez \
-    janvier février mars avril juin juillet août septembre octobre novembre décembre janv févr fév avr juil déc enero \
-    febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre ene abr dic gennaio febbraio \
-    aprile maggio giugno luglio settembre ottobre dicembre gen mag giu lug set ott januari februari maart mei augustus \
-    janeiro fevereiro março maio junho julho setembro outubro novembro dezembro";
-
-const WEEKDAYS: &str = "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays \
-    fridays saturdays sundays mon tue tues wed thu thur thurs fri sat sun montag dienstag mittwoch donnerstag freitag \
-    samstag sonnabend sonntag montags dienstags mittwochs donnerstags freitags samstags sonntags mo di mi do fr sa so \
-    lundi mardi mercredi jeudi vendredi samedi dimanche lun mer jeu ven sam dim lunes martes miércoles jueves viernes \
-    sábado domingo mié jue vie sáb dom lunedì martedì mercoledì giovedì venerdì sabato domenica maandag dinsdag \
-    woensdag donderdag vrijdag zaterdag zondag segunda-feira terça-feira quarta-feira quinta-feira sexta-feira";
-
-const UNITS_OF_TIME: &str = "hour hours hr hrs day days week weeks month months year years stunde stunden std tag tage \
-    tagen woche wochen monat monate monaten monats jahr jahre jahren heure heures jour jours semaine semaines mois an \
-    ans année années hora horas día días semana semanas mes meses año años ora ore giorno giorni settimana settimane \
-    mese mesi anno anni uur dag dagen weken maand maanden jaar dia dias mês ano anos";
-
-const SHORT_UNITS: &str = "second seconds sec secs minute minutes min mins ms millisecond milliseconds sekunde sekunden \
-    sek minuten millisekunden seconde secondes minuto minutos segundo segundos minuti secondi secondo seconden";
-
-const OTHER_TIMES: &str = "am pm a.m p.m uhr h gmt utc cet cest est edt cst cdt pst pdt bst mez mesz today yesterday \
-    tomorrow now heute gestern morgen jetzt aujourd'hui hui hier demain maintenant hoy ayer mañana ahora oggi ieri \
-    vandaag gisteren hoje ontem";
-
-/// Words of the time since something happened.
-const AGES: &str = "ago just vor hace fa geleden atrás há seit";
-
-/// Labels of time stamps.
-const STAMPS: &str = "as updated update updates modified changed edited revised reviewed checked verified posted \
-    published created made generated rendered retrieved accessed crawled printed built cached loaded served refreshed \
-    recorded synced timestamp lastmod last-modified current local aktualisiert aktualisierung geändert bearbeitet \
-    veröffentlicht erstellt geladen generiert abgerufen gedruckt stand aktuell actualisé actualisée mis mise publié \
-    publiée modifié modifiée modification généré générée chargé chargée imprimé consulté locale actualizado \
-    actualizada actualización publicado publicada modificado modificada modificación generado generada aggiornato \
-    aggiornata aggiornamento pubblicato pubblicata modificato modificata generato bijgewerkt gewijzigd gepubliceerd \
-    geplaatst atualizado atualizada atualização";
-
-/// Labels of counters.
-const COUNTERS: &str = "views view viewed viewing viewers watching looking browsing visitors visitor visits visit likes \
-    like liked shares share shared followers follower subscribers subscriber comments comment replies reply responses \
-    online clicks click hits hit reads read readers rated ratings rating reviews review stars forks retweets tweets \
-    reactions downloads downloaded upvotes points bookmarks favorites cart basket uptime besucher besuche aufrufe \
-    aufruf abrufe zugriffe gelesen angesehen ansehen angeschaut sehen schauen leser geteilt abonnenten kommentare \
-    kommentar antworten antwort klicks heruntergeladen bewertungen bewertung gefällt reaktionen warenkorb vues vue \
-    visites visite visiteurs visiteur partages partage abonnés commentaires commentaire réponses réponse ligne lectures \
-    lecture lecteurs lu lus consultent regardent avis téléchargements clics aime aiment visitas visita visitantes \
-    vistas visualizaciones visto viendo mirando compartido compartidos seguidores suscriptores comentarios comentario \
-    respuestas respuesta línea lecturas leído lectores descargas gusta valoraciones reseñas opiniones visualizzazioni \
-    visite visitatori condivisioni commenti commento risposte risposta letture lettori iscritti linea recensioni \
-    valutazioni weergaven bezoekers reacties visualizações comentários";
-
-const COPYRIGHT: &str = "copyright ©";
-
-/// Words before the name of an author.
-const BY: &str = "by von par por da door";
-
-/// Words within a date.
-const DATE_FILLERS: &str = "of the de del le den der el il di th st nd rd";
-
-/// Words around stamps and counters that say nothing else.
-const FILLERS: &str = "a an in on at to is are was were be been has have this that these it its you your we our their now \
-    right currently already so far total all times time people person persons users user members member guests \
-    guest others other more than over about number page article item product post story video and or with last latest \
-    first most recently there die das des dem ein eine einen und oder vom zu zum zur im am an auf mit ist sind wurde \
-    wurden wird werden hat haben dieser diese dieses diesen es sich gerade derzeit momentan bereits schon bisher \
-    insgesamt mal um mir artikel beitrag seite produkt personen nutzer benutzer gäste gast mitglieder mitglied andere \
-    anderen weitere anzahl zahl letzte letzten letzter zuletzt la les l un une des du et ou à au aux en dans sur est \
-    sont a ont été cet cette ce ces y actuellement déjà fois personnes personne utilisateurs membres membre invités \
-    autres nombre date dernière dernier los las una al o por con es son está están ha han sido este esta se artículo \
-    página producto vídeo ya actualmente veces personas persona usuarios usuario miembros invitados otros otras número \
-    me última último fecha lo i gli della su per sono hanno questo questa articolo pagina prodotto già attualmente \
-    volte persone utenti ospiti altri numero totale ultima ultimo alle het een op om dit laatst laatste às em o \
-    heure zeit uhrzeit ortszeit";
 
 #[cfg(test)]
 mod tests {

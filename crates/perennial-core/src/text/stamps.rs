@@ -21,6 +21,8 @@ pub enum PassingKind {
 
 /// Longer texts are not stamps.
 const MAX_WORDS: usize = 16;
+/// Longer texts are not one date.
+const MAX_DATE_BYTES: usize = 60;
 /// Maximum number of words of names after "by".
 const MAX_NAMES: usize = 4;
 /// Maximum number of words of a label before a time to the second, as programs write it.
@@ -53,14 +55,31 @@ pub(super) fn passing_at(words: &[&str], at: usize) -> Option<PassingKind> {
 
 /// Whether a date without any label is earlier in the later text. No stamp goes back.
 pub(super) fn goes_back(before: &str, after: &str) -> bool {
+    let spans = spans_between(before, after);
+    !spans.is_empty() && spans.iter().all(|millis| *millis < 0)
+}
+
+/// The number of days from one date to another, if both texts are dates and nothing else, and not the same one.
+pub fn days_between(before: &str, after: &str) -> Option<i64> {
+    let is_date = |text: &str| text.len() <= MAX_DATE_BYTES && passing(text) == Some(PassingKind::Stamp);
+    if before == after || !is_date(before) || !is_date(after) {
+        return None;
+    }
+    const DAY: i64 = 86_400_000;
+    let spans = spans_between(before, after);
+    let first = *spans.first()?;
+    (spans.iter().all(|span| *span == first) && first % DAY == 0).then_some(first / DAY)
+}
+
+/// The milliseconds from one date to another, in each order of day and month in which both are dates.
+fn spans_between(before: &str, after: &str) -> Vec<i64> {
     let date = |text: &str, order| -> Option<Timestamp> {
         let is_part = |word: &&str| has_digit(word) || is_time_word(&bare(word));
         let words: Vec<&str> = text.split_whitespace().filter(is_part).take(MAX_WORDS).collect();
         parse(&words.join(" "), order)
     };
-    [DateOrder::DayFirst, DateOrder::MonthFirst].iter().all(|&order| {
-        date(before, order).zip(date(after, order)).is_some_and(|(before, after)| after < before)
-    })
+    let span = |order: DateOrder| Some(date(after, order)?.as_millis() - date(before, order)?.as_millis());
+    [DateOrder::DayFirst, DateOrder::MonthFirst].into_iter().filter_map(span).collect()
 }
 
 fn all_passing(words: &[&str]) -> Option<PassingKind> {
@@ -427,9 +446,25 @@ mod tests {
     }
 
     #[test]
+    fn days_between_dates_are_counted() {
+        for (before, after, days) in [
+            ("29 avr. 2022", "28 avr. 2022", Some(-1)),
+            ("1 déc. 2019", "30 nov. 2019", Some(-1)),
+            ("31.12.2026", "1.1.2027", Some(1)),
+            ("5 May 2026", "5 June 2026", Some(31)),
+            ("5 May 2026", "5 May 2026", None),
+            ("Applications close on 5 May 2026", "Applications close on 4 May 2026", None),
+            ("14:05", "14:06", None),
+        ] {
+            assert_eq!(days_between(before, after), days, "{before}");
+        }
+    }
+
+    #[test]
     fn a_date_that_goes_back_is_seen() {
         assert!(goes_back("1 December 2026", "20 November 2026"));
         assert!(goes_back("2026-12-01", "2026-11-20"));
+        assert!(goes_back("31.12.2026", "20.11.2026"));
         assert!(!goes_back("18 November 2026", "19 November 2026"));
         assert!(!goes_back("14:35", "14:05"));
         assert!(!goes_back("05/06/2026", "06/05/2026"), "the order of day and month is unknown");

@@ -4,6 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::reason::{Noise, NoiseKind};
+use super::whole::WholeChange;
 use crate::page::diff::{Delta, Element, OperationKind, Subject};
 use crate::page::segment::Block;
 use crate::text::numbers::{NumberChange, classify};
@@ -23,6 +24,8 @@ const WHOLE: u64 = 0;
 const CLOCKS: u64 = 1;
 const STAMPS: u64 = 2;
 const COUNTERS: u64 = 3;
+/// The same for visits at which the stories of a box were replaced.
+pub(super) const BOXES: u64 = 4;
 
 /// Evidence from earlier visits of a page about its noise.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -96,11 +99,12 @@ impl NoiseHistory {
                 _ => {}
             }
         }
-        for kind in [PassingKind::Clock, PassingKind::Stamp, PassingKind::Counter] {
-            if passed[kind as usize] {
-                let n_before = self.take_changes(id_of(kind));
-                self.remember_changing(id_of(kind), n_before.saturating_add(1));
-            }
+        let passing = [PassingKind::Clock, PassingKind::Stamp, PassingKind::Counter];
+        let passed = passing.into_iter().filter(|kind| passed[*kind as usize]).map(id_of);
+        let boxes = WholeChange::new(delta).has_rotated_box().then_some(BOXES);
+        for id in passed.chain(boxes) {
+            let n_before = self.take_changes(id);
+            self.remember_changing(id, n_before.saturating_add(1));
         }
     }
 

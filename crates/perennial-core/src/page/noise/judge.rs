@@ -1,8 +1,9 @@
 //! An operation and the page's history -> how much of the operation is noise.
 
-use super::history::{FEW_WORDS, NoiseHistory, elements, id_of, short_id};
+use super::history::{BOXES, FEW_WORDS, NoiseHistory, elements, id_of, short_id};
 use super::reason::{Noise, NoiseKind};
-use crate::page::diff::{Element, Operation, OperationKind, Subject};
+use super::whole::WholeChange;
+use crate::page::diff::{Delta, Element, Operation, OperationKind, Subject};
 use crate::page::segment::Block;
 use crate::text::numbers::{NumberChange, classify};
 use crate::text::stamps::{PassingKind, passing};
@@ -21,9 +22,42 @@ const RESTLESS_NUMBER: (f64, f64) = (12.0, 0.9);
 /// The same for other changes.
 const RESTLESS: (f64, f64) = (4.0, 0.8);
 
+/// Noise of dates that all moved by one day.
+const SHIFTED: f64 = 0.98;
+
+/// Judges the operations of one delta by the page's history.
+pub struct NoiseJudge<'a> {
+    history: &'a NoiseHistory,
+    whole: WholeChange<'a>,
+}
+
 impl NoiseHistory {
-    /// How much of an operation is noise, judged by earlier visits.
+    /// A judge of the operations of this delta.
+    pub fn judge<'a>(&'a self, delta: &'a Delta) -> NoiseJudge<'a> {
+        NoiseJudge { history: self, whole: WholeChange::new(delta) }
+    }
+}
+
+impl NoiseJudge<'_> {
+    /// How much of an operation is noise.
     pub fn noise(&self, operation: &Operation) -> Noise {
+        if self.whole.is_shifted_date(operation) {
+            return Noise::new(SHIFTED, NoiseKind::Shift, 0, self.history.n_visits);
+        }
+        let own = self.history.noise(operation);
+        match self.whole.is_in_rotated_box(operation) {
+            true => [own, self.history.box_noise()]
+                .into_iter()
+                .max_by(|a, b| a.share.total_cmp(&b.share))
+                .unwrap_or(own),
+            false => own,
+        }
+    }
+}
+
+impl NoiseHistory {
+    /// How much of an operation is noise by itself.
+    fn noise(&self, operation: &Operation) -> Noise {
         if is_replaced_news(operation) {
             return Noise::NONE;
         }
@@ -69,6 +103,13 @@ impl NoiseHistory {
         let n_changes = self.n_changes(element.id().0);
         let is_often = MAX_VISITS_PER_RETURN * (u32::from(n_changes) + 1) >= self.n_visits;
         Noise::new(if is_often { RETURNING } else { 0.0 }, NoiseKind::Returning, n_changes, self.n_visits)
+    }
+
+    /// Noise of a box of stories, all of which were replaced.
+    fn box_noise(&self) -> Noise {
+        let (n_changes, prior) = (self.n_changes(BOXES), Prior::PASSING);
+        let share = (prior.changes + f64::from(n_changes)) / (prior.visits + f64::from(self.n_visits));
+        Noise::new(share.min(1.0), NoiseKind::Box, n_changes, self.n_visits)
     }
 
     /// Whether a change occurred at nearly every visit.
@@ -139,7 +180,7 @@ impl Prior {
     const EVEN: Prior = Prior { changes: 1.0, visits: 2.0 };
     /// A date weighs little at first sight, and fully if it never changed before.
     const STAMP: Prior = Prior { changes: 1.9, visits: 2.0 };
-    /// Clocks and counters.
+    /// Clocks, counters, boxes of stories.
     const PASSING: Prior = Prior { changes: 39.0, visits: 40.0 };
 }
 

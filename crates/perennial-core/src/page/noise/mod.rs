@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `history` | the deltas of successive visits -> how often each element changed, and what vanished |
 //! | `judge` | an operation and the history -> how much of it is noise |
+//! | `whole` | a delta -> what its operations show together |
 //! | `reason` | how much is noise, and why, in words |
 //! | `stored` | a history <-> bytes |
 
@@ -17,8 +18,10 @@ mod history;
 mod judge;
 mod reason;
 mod stored;
+mod whole;
 
 pub use history::NoiseHistory;
+pub use judge::NoiseJudge;
 pub use reason::{Noise, NoiseKind, NoiseReason};
 pub use stored::NoiseError;
 

@@ -40,10 +40,14 @@ pub enum NoiseKind {
     Returning,
     /// A document of which only the bytes are known.
     Unreadable,
+    /// Dates that all moved by one day.
+    Shift,
+    /// A box of stories beside the content, all of which were replaced.
+    Box,
 }
 
 impl NoiseKind {
-    pub const ALL: [NoiseKind; 7] = [
+    pub const ALL: [NoiseKind; 9] = [
         NoiseKind::Clock,
         NoiseKind::Stamp,
         NoiseKind::Counter,
@@ -51,6 +55,8 @@ impl NoiseKind {
         NoiseKind::Wording,
         NoiseKind::Returning,
         NoiseKind::Unreadable,
+        NoiseKind::Shift,
+        NoiseKind::Box,
     ];
 
     /// For people.
@@ -63,6 +69,8 @@ impl NoiseKind {
             NoiseKind::Wording => "a part without new words",
             NoiseKind::Returning => "an element that comes and goes",
             NoiseKind::Unreadable => "an unreadable document",
+            NoiseKind::Shift => "a date that moved by one day like all others",
+            NoiseKind::Box => "a box of other stories",
         }
     }
 
@@ -80,6 +88,7 @@ impl NoiseReason {
     pub fn sentence(&self) -> String {
         let (n_changes, n_visits) = (self.n_changes, self.n_visits);
         match (self.kind, n_changes) {
+            (NoiseKind::Shift, _) => self.kind.name().to_owned(),
             (NoiseKind::Returning, 0) => format!("{}, seen before", self.kind.name()),
             (_, 0) if n_visits == 0 => format!("{}, by its form", self.kind.name()),
             (_, 0) => format!("{} that did not change at {n_visits} visits before", self.kind.name()),

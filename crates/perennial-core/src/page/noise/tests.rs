@@ -47,7 +47,8 @@ fn watch(visits: impl Iterator<Item = BlockTree>) -> Vec<Vec<f64>> {
     for tree in visits {
         if let Some(before) = &last {
             let delta = diff(before, &tree);
-            all.push(delta.operations().map(|operation| history.noise(&operation).share).collect());
+            let judge = history.judge(&delta);
+            all.push(delta.operations().map(|operation| judge.noise(&operation).share).collect());
             history.record(&delta);
             let stored = history.to_bytes();
             assert_eq!(NoiseHistory::from_bytes(&stored).unwrap(), history);
@@ -86,7 +87,8 @@ fn last_noise(texts: impl IntoIterator<Item = &'static str>) -> Noise {
         let tree = page(&[text.to_string()], "/n");
         if let Some(before) = last.replace(tree.clone()) {
             let delta = diff(&before, &tree);
-            noise = delta.operations().next().map_or(Noise::NONE, |operation| history.noise(&operation));
+            let judge = history.judge(&delta);
+            noise = delta.operations().next().map_or(Noise::NONE, |operation| judge.noise(&operation));
             history.record(&delta);
         }
     }

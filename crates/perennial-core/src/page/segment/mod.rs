@@ -60,7 +60,7 @@ use teasers::Teasers;
 
 /// Increase it whenever this module computes different blocks, words or importances from the same layout. Otherwise an
 /// archive written by an earlier program would report a change of the page.
-const REVISION: u32 = 4;
+const REVISION: u32 = 5;
 
 /// How finely a page is cut, and how blocks are weighed and hashed. The `Debug` output of this struct and of its
 /// fields is hashed into the engine name. A renamed field therefore makes all stored trees with such settings

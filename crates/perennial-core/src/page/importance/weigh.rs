@@ -95,10 +95,16 @@ pub(super) fn part(
     OperationPart { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
 }
 
-/// Navigation, header, footer and advertisements are not read through, however long they are.
+/// Navigation, header, footer, other stories and advertisements are not read through, however long they are.
 fn length_at(operation: &Operation, context: &OperationContext) -> f64 {
     match operation.role {
-        Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement) => 1.0,
+        Some(
+            BlockRole::Navigation
+            | BlockRole::Header
+            | BlockRole::Footer
+            | BlockRole::Related
+            | BlockRole::Advertisement,
+        ) => 1.0,
         _ => context.length,
     }
 }

@@ -107,7 +107,7 @@ impl NoiseHistory {
 
     /// Noise of a box of stories, all of which were replaced.
     fn box_noise(&self) -> Noise {
-        let (n_changes, prior) = (self.n_changes(BOXES), Prior::PASSING);
+        let (n_changes, prior) = (self.n_changes(BOXES), Prior::BOX);
         let share = (prior.changes + f64::from(n_changes)) / (prior.visits + f64::from(self.n_visits));
         Noise::new(share.min(1.0), NoiseKind::Box, n_changes, self.n_visits)
     }
@@ -180,8 +180,10 @@ impl Prior {
     const EVEN: Prior = Prior { changes: 1.0, visits: 2.0 };
     /// A date weighs little at first sight, and fully if it never changed before.
     const STAMP: Prior = Prior { changes: 1.9, visits: 2.0 };
-    /// Clocks, counters, boxes of stories.
+    /// Clocks and counters.
     const PASSING: Prior = Prior { changes: 39.0, visits: 40.0 };
+    /// A box of other stories says as little about the page as an advertisement.
+    const BOX: Prior = Prior { changes: 999.0, visits: 1000.0 };
 }
 
 /// Whether a text was replaced with one that differs in a number that is news: a date that became earlier.

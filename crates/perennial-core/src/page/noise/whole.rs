@@ -1,23 +1,23 @@
 //! A delta -> what its operations show together, though none of them shows it alone: dates that all moved by one day,
 //! boxes whose stories were all replaced.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use url::Url;
 
-use crate::page::diff::{BlockDelta, Delta, Element, Operation, OperationKind, Subject};
-use crate::page::segment::{Block, BlockRole, item_key, names_article};
-use crate::text::stamps::{PassingKind, days_between, passing};
+use crate::page::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
+use crate::page::segment::{BlockRole, item_key, names_article};
+use crate::text::stamps::{PassingKind, only_date, passing};
 
 /// Number of dates that must move by the same day. Two appointments may be put off together; three dates of a list that
 /// all move by one day are the same instants in a different time zone.
 const MIN_SHIFTED_DATES: usize = 3;
+/// Minimum share of the changed dates that moved. One of them may have changed besides.
+const SHIFTED_SHARE: f64 = 0.8;
 /// Minimum number of stories that a box showed before, and shows after.
 const MIN_STORIES: usize = 2;
 /// Links of a box that may stay, as a share of those that changed: "All stories", "Share".
 const MAX_KEPT_LINKS: f64 = 1.0 / 3.0;
-/// Maximum importance of a box without the role of a frame. A list with more is what the page is about.
-const MAX_BOX_IMPORTANCE: f32 = 0.25;
 
 /// References of a block before and after.
 type BlockPlace<'d> = (Option<&'d [u16]>, Option<&'d [u16]>);
@@ -55,13 +55,31 @@ impl<'d> WholeChange<'d> {
     }
 }
 
-/// Whether at least three dates changed, and all by the same day.
+/// Whether at least three dates changed, and nearly all by the same day. Which date replaced which does not matter.
 fn has_shifted_dates(delta: &Delta) -> bool {
-    let updates = delta.blocks.iter().flat_map(|block| &block.updated);
-    let shifts = updates.filter_map(|update| days_between(update.before.text(), update.after.text()));
-    let shifts: Vec<i64> = shifts.collect();
-    shifts.len() >= MIN_SHIFTED_DATES
-        && (shifts.iter().all(|days| *days == 1) || shifts.iter().all(|days| *days == -1))
+    let mut days = [Vec::new(), Vec::new()];
+    for block in &delta.blocks {
+        let gone = block.deleted.iter().map(|(_, element)| element);
+        let come = block.inserted.iter().map(|(_, element)| element);
+        days[0].extend(gone.chain(block.updated.iter().map(|update| &update.before)).filter_map(day));
+        days[1].extend(come.chain(block.updated.iter().map(|update| &update.after)).filter_map(day));
+    }
+    let [before, after] = days;
+    let n_most = before.len().max(after.len());
+    n_most >= MIN_SHIFTED_DATES
+        && [1, -1].into_iter().any(|shift| {
+            let mut left: HashMap<i64, usize> = HashMap::new();
+            after.iter().for_each(|day| *left.entry(*day).or_default() += 1);
+            let is_paired =
+                |day: &&i64| left.get_mut(&(**day + shift)).filter(|n| **n > 0).map(|n| *n -= 1).is_some();
+            let n_paired = before.iter().filter(is_paired).count();
+            n_paired as f64 >= SHIFTED_SHARE * n_most as f64
+        })
+}
+
+fn day(element: &Element) -> Option<i64> {
+    const DAY: i64 = 86_400_000;
+    Some(only_date(element.text())?.as_millis().div_euclid(DAY))
 }
 
 /// The stories to which the links of a place led before, and lead after.
@@ -80,8 +98,9 @@ impl Stories {
 /// shows is not news of the page that contains it.
 fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
     let mut stories = Stories::default();
-    let mut boxes = HashSet::new();
-    for block in delta.blocks.iter().filter(|block| is_beside(block)) {
+    // Boxes with links to stories, and parts of such boxes.
+    let (mut boxes, mut parts) = (HashSet::new(), HashSet::new());
+    for block in delta.blocks.iter().filter(|block| is_beside(block.role)) {
         let mut own = Stories::default();
         block.deleted.iter().for_each(|(_, element)| own.add(0, element));
         block.inserted.iter().for_each(|(_, element)| own.add(1, element));
@@ -89,9 +108,15 @@ fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
             own.add(0, &update.before);
             own.add(1, &update.after);
         }
-        if own.0.iter().any(|side| !side.is_empty()) && is_replaced(block) {
-            boxes.insert((Some(&*block.before.0), Some(&*block.after.0)));
+        let place = (Some(&*block.before.0), Some(&*block.after.0));
+        if !is_replaced(block) {
+            continue;
+        }
+        if own.0.iter().any(|side| !side.is_empty()) {
+            boxes.insert(place);
             own.0.into_iter().zip(&mut stories.0).for_each(|(own, all)| all.extend(own));
+        } else if block.role == BlockRole::Related {
+            parts.insert(place);
         }
     }
     for operation in delta.operations() {
@@ -103,14 +128,18 @@ fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
         let mut own = Stories::default();
         let leaves = || block.walk().filter(|leaf| leaf.is_leaf());
         leaves().flat_map(Element::in_block).for_each(|element| own.add(side, &element));
-        if leaves().all(is_leaf_beside) && !own.0[side].is_empty() {
-            boxes.insert((operation.block_before, operation.block_after));
+        let place = (operation.block_before, operation.block_after);
+        if leaves().all(|leaf| leaf.role == BlockRole::Related) {
+            parts.insert(place);
+        }
+        if leaves().all(|leaf| is_beside(leaf.role)) && !own.0[side].is_empty() {
+            boxes.insert(place);
             stories.0[side].extend(std::mem::take(&mut own.0[side]));
         }
     }
     let [before, after] = &stories.0;
     let is_rotated = before.len() >= MIN_STORIES && after.len() >= MIN_STORIES;
-    if is_rotated { boxes } else { HashSet::new() }
+    if is_rotated { boxes.union(&parts).copied().collect() } else { HashSet::new() }
 }
 
 /// Whether most links of a block lead elsewhere now.
@@ -123,24 +152,20 @@ fn is_replaced(block: &BlockDelta) -> bool {
     let n_replaced =
         block.inserted.iter().filter(is_link).count() + block.deleted.iter().filter(is_link).count();
     let n_changed = n_replaced + n_updated(true);
-    let n_all = block.n_elements[crate::page::diff::ElementKind::Link as usize] as usize;
+    let n_all = block.n_elements[ElementKind::Link as usize] as usize;
     let n_kept = n_all.saturating_sub(n_changed + n_updated(false)) + n_updated(false);
     n_kept as f64 <= MAX_KEPT_LINKS * n_changed as f64
 }
 
-fn is_beside(block: &BlockDelta) -> bool {
-    is_role_beside(block.role, block.importance.max(block.importance_before))
-}
-
-fn is_leaf_beside(leaf: &Block) -> bool {
-    is_role_beside(leaf.role, leaf.importance)
-}
-
-fn is_role_beside(role: BlockRole, importance: f32) -> bool {
+/// Whether a block shows something other than the content of its page.
+fn is_beside(role: BlockRole) -> bool {
     match role {
-        BlockRole::Main | BlockRole::Comments => false,
-        BlockRole::Other => importance <= MAX_BOX_IMPORTANCE,
-        BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement => true,
+        BlockRole::Main | BlockRole::Comments | BlockRole::Other => false,
+        BlockRole::Navigation
+        | BlockRole::Header
+        | BlockRole::Footer
+        | BlockRole::Related
+        | BlockRole::Advertisement => true,
     }
 }
 

@@ -233,6 +233,8 @@ fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
         Purpose::Advertisement if !is_prose => BlockRole::Advertisement,
         Purpose::Navigation => BlockRole::Navigation,
         _ if likelihood >= 0.5 && !leaf.is_beside_prose => BlockRole::Main,
+        Purpose::Related => BlockRole::Related,
+        Purpose::Sidebar if leaf.is_entries => BlockRole::Related,
         Purpose::Header => BlockRole::Header,
         Purpose::Footer => BlockRole::Footer,
         // A list of stories consists of links too, but people read it.

@@ -99,7 +99,8 @@ pub struct Analysis {
     pub is_indexed: bool,
     /// The tree, if it differs from the one before or is the first one of another engine.
     pub tree: Option<NewTree>,
-    /// The tree before, with the time of that observation, if it was made again because it was of an earlier engine.
+    /// The tree of the observation before, if it was made again because it was of an earlier engine, with the time at
+    /// which it is stored ([`super::remade_at`]).
     pub remade_before: Option<(Timestamp, NewTree)>,
     /// The title at this observation, or the last one that showed a title.
     pub title: Option<String>,

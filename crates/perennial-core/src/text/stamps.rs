@@ -113,10 +113,13 @@ pub(super) fn clauses<'w, 't>(words: &'w [&'t str]) -> impl Iterator<Item = &'w 
             let previous = at.checked_sub(1).map_or("", |at| words[at]);
             return !(joins && is_part_of_time(previous) && is_part_of_time(next));
         }
+        let is_initials = word.contains('.') && word.split('.').all(|part| part.chars().count() <= 1);
         let ends_sentence = word.trim_end_matches([')', '"', '”', '“', '»']).ends_with(['.', '!', '?', ';']);
         // 12. November, Nov. 12, 3 Min.
         let is_abbreviated = word.ends_with('.') && (has_digit(word) || is_time_word(&bare(word)));
-        ends_sentence && !(is_abbreviated && (is_part_of_time(next) || is_a(&bare(next), class::AGE)))
+        ends_sentence
+            && !is_initials
+            && !(is_abbreviated && (is_part_of_time(next) || is_a(&bare(next), class::AGE)))
     };
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -156,9 +159,11 @@ struct Clause {
     has_stamp_label: bool,
     has_counter_label: bool,
     has_copyright: bool,
+    has_reserved_sign: bool,
     has_span: bool,
     has_by: bool,
     n_fillers: usize,
+    n_rights: usize,
     n_names: usize,
     n_others: usize,
 }
@@ -200,7 +205,12 @@ impl Clause {
             _ if is_time_word(&own) => self.add_time_word(&own),
             _ if is_a(&own, class::STAMP) => self.has_stamp_label = true,
             _ if is_a(&own, class::COUNTER) => self.has_counter_label = true,
-            _ if is_a(&own, class::COPYRIGHT) => self.has_copyright = true,
+            _ if is_a(&own, class::COPYRIGHT) => {
+                self.has_copyright = true;
+                self.has_reserved_sign |= own.contains('©');
+            }
+            _ if is_a(&own, class::RESERVED) => self.has_reserved_sign = true,
+            _ if is_a(&own, class::RIGHTS) => self.n_rights += 1,
             _ if is_a(&own, class::DATE_FILLER) => {}
             _ if is_a(&own, class::FILLER) => self.n_fillers += 1,
             _ if is_a(&own, class::BY) => self.has_by = true,
@@ -239,8 +249,12 @@ impl Clause {
         if self.has_copyright && self.n_numbers > 0 && self.n_years == self.n_numbers {
             return Some((PassingKind::Stamp, Form::Labelled));
         }
+        // "© The Harbour Post", "All rights reserved."
+        if self.has_reserved_sign && self.n_numbers + self.n_others == 0 {
+            return Some((PassingKind::Stamp, Form::Labelled));
+        }
         let is_by_someone = self.has_by && self.n_names <= MAX_NAMES;
-        if self.n_others > 0 || self.n_names > 0 && !is_by_someone {
+        if self.n_others + self.n_rights > 0 || self.n_names > 0 && !is_by_someone {
             return None;
         }
         if self.has_counter_label && self.n_numbers > 0 {
@@ -389,6 +403,8 @@ mod tests {
             ("Server time: 2026-01-01 10:01:00", Stamp),
             ("pubDate: 10:01:00", Clock),
             ("© 2026 The Harbour Post", Stamp),
+            ("© U.S. Department of Ferries. All rights reserved.", Stamp),
+            ("Served by node fra-17 in 12 ms", Clock),
             ("© 2010–2026 Capitainerie de la ville", Stamp),
             ("12 comments", Counter),
             ("1,204 views · 3 shares", Counter),
@@ -405,6 +421,9 @@ mod tests {
             "12 dead",
             "Copyright fee: 12 per copy",
             "Chapter 12",
+            "Your rights",
+            "All rights",
+            "Copyright",
             "within 30 days",
             "30 days",
             "every 6 hours",

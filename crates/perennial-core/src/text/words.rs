@@ -23,10 +23,12 @@ pub(super) mod class {
     pub(in crate::text) const UNIT: u32 = 1 << 14;
     pub(in crate::text) const IMPORTANT: u32 = 1 << 15;
     pub(in crate::text) const IMPORTANT_ENDING: u32 = 1 << 16;
+    pub(in crate::text) const RESERVED: u32 = 1 << 17;
+    pub(in crate::text) const RIGHTS: u32 = 1 << 18;
 }
 
 /// The sections of the file.
-const SECTIONS: [(&str, u32); 17] = [
+const SECTIONS: [(&str, u32); 19] = [
     ("month", class::MONTH),
     ("weekday", class::WEEKDAY),
     ("unit of time", class::UNIT_OF_TIME),
@@ -44,6 +46,8 @@ const SECTIONS: [(&str, u32); 17] = [
     ("unit", class::UNIT),
     ("important", class::IMPORTANT),
     ("important ending", class::IMPORTANT_ENDING),
+    ("reserved", class::RESERVED),
+    ("rights", class::RIGHTS),
 ];
 
 /// The words of a section.

@@ -22,7 +22,7 @@ const RESTLESS_NUMBER: (f64, f64) = (12.0, 0.9);
 /// The same for other changes.
 const RESTLESS: (f64, f64) = (4.0, 0.8);
 
-/// Noise of dates that all moved by one day.
+/// Noise of dates that all moved by one day, and of entries that were all renumbered.
 const SHIFTED: f64 = 0.98;
 
 /// Judges the operations of one delta by the page's history.
@@ -43,6 +43,9 @@ impl NoiseJudge<'_> {
     pub fn noise(&self, operation: &Operation) -> Noise {
         if self.whole.is_shifted_date(operation) {
             return Noise::new(SHIFTED, NoiseKind::Shift, 0, self.history.n_visits);
+        }
+        if self.whole.is_renumbering(operation) {
+            return Noise::new(SHIFTED, NoiseKind::Numbering, 0, self.history.n_visits);
         }
         let own = self.history.noise(operation);
         match self.whole.is_in_rotated_box(operation) {

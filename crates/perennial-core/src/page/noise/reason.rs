@@ -44,10 +44,12 @@ pub enum NoiseKind {
     Shift,
     /// A box of stories beside the content, all of which were replaced.
     Box,
+    /// The numbers of entries that moved together.
+    Numbering,
 }
 
 impl NoiseKind {
-    pub const ALL: [NoiseKind; 9] = [
+    pub const ALL: [NoiseKind; 10] = [
         NoiseKind::Clock,
         NoiseKind::Stamp,
         NoiseKind::Counter,
@@ -57,6 +59,7 @@ impl NoiseKind {
         NoiseKind::Unreadable,
         NoiseKind::Shift,
         NoiseKind::Box,
+        NoiseKind::Numbering,
     ];
 
     /// For people.
@@ -71,6 +74,7 @@ impl NoiseKind {
             NoiseKind::Unreadable => "an unreadable document",
             NoiseKind::Shift => "a date that moved by one day like all others",
             NoiseKind::Box => "a box of other stories",
+            NoiseKind::Numbering => "an entry that was renumbered like the others",
         }
     }
 
@@ -88,7 +92,7 @@ impl NoiseReason {
     pub fn sentence(&self) -> String {
         let (n_changes, n_visits) = (self.n_changes, self.n_visits);
         match (self.kind, n_changes) {
-            (NoiseKind::Shift, _) => self.kind.name().to_owned(),
+            (NoiseKind::Shift | NoiseKind::Numbering, _) => self.kind.name().to_owned(),
             (NoiseKind::Returning, 0) => format!("{}, seen before", self.kind.name()),
             (_, 0) if n_visits == 0 => format!("{}, by its form", self.kind.name()),
             (_, 0) => format!("{} that did not change at {n_visits} visits before", self.kind.name()),

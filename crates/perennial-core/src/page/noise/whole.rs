@@ -26,12 +26,17 @@ type BlockPlace<'d> = (Option<&'d [u16]>, Option<&'d [u16]>);
 #[derive(Debug, Default)]
 pub(super) struct WholeChange<'d> {
     has_shifted_dates: bool,
+    is_renumbered: bool,
     boxes: HashSet<BlockPlace<'d>>,
 }
 
 impl<'d> WholeChange<'d> {
     pub(super) fn new(delta: &'d Delta) -> WholeChange<'d> {
-        WholeChange { has_shifted_dates: has_shifted_dates(delta), boxes: rotated_boxes(delta) }
+        WholeChange {
+            has_shifted_dates: has_shifted_dates(delta),
+            is_renumbered: is_renumbered(delta),
+            boxes: rotated_boxes(delta),
+        }
     }
 
     /// Whether the operation is part of a box of stories, all of which were replaced.
@@ -41,6 +46,16 @@ impl<'d> WholeChange<'d> {
 
     pub(super) fn has_rotated_box(&self) -> bool {
         !self.boxes.is_empty()
+    }
+
+    /// Whether the operation changes the number of a list entry, like those of the other entries.
+    pub(super) fn is_renumbering(&self, operation: &Operation<'_>) -> bool {
+        match operation.subject {
+            Subject::Element { before: Some(before), after: Some(after) } if self.is_renumbered => {
+                renumbering(before.text(), after.text()).is_some()
+            }
+            _ => false,
+        }
     }
 
     /// Whether the operation is about a date that moved with all the others.
@@ -82,14 +97,56 @@ fn day(element: &Element) -> Option<i64> {
     Some(only_date(element.text())?.as_millis().div_euclid(DAY))
 }
 
+/// Whether the numbers of at least two entries moved by the same amount, as after an entry that came or went. In a list
+/// by rank, some entries go up and others down.
+fn is_renumbered(delta: &Delta) -> bool {
+    let updates = delta.blocks.iter().flat_map(|block| &block.updated);
+    let mut shifts = updates.filter_map(|update| renumbering(update.before.text(), update.after.text()));
+    let first = shifts.next();
+    let others: Vec<i64> = shifts.collect();
+    !others.is_empty() && others.iter().all(|shift| Some(*shift) == first)
+}
+
+/// Number of words at the beginning of a text that may contain its number: `4.2`, `§ 4`, `Article 7`.
+const NUMBER_WORDS: usize = 2;
+
+/// The difference of the numbers at the beginnings of two texts that differ in nothing else.
+fn renumbering(before: &str, after: &str) -> Option<i64> {
+    if before == after {
+        return None;
+    }
+    let (mut old, mut new) = (before.split_whitespace(), after.split_whitespace());
+    let mut shift = None;
+    for place in 0.. {
+        match (old.next(), new.next()) {
+            (Some(old), Some(new)) if old == new => {}
+            (Some(old), Some(new)) if place < NUMBER_WORDS && shift.is_none() => {
+                let (old, new) = (entry_number(old)?, entry_number(new)?);
+                shift = Some(new - old).filter(|_| place + 1 < before.split_whitespace().count());
+                shift?;
+            }
+            (None, None) => break,
+            _ => return None,
+        }
+    }
+    shift
+}
+
+/// The last part of a number such as `4.`, `(4)` or `4.2`.
+fn entry_number(word: &str) -> Option<i64> {
+    let word = word.trim_matches(|c: char| !c.is_ascii_digit());
+    let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    word.rsplit('.').next().filter(|_| is_number && word.len() <= 12)?.parse().ok()
+}
+
 /// The stories to which the links of a place led before, and lead after.
 #[derive(Default)]
 struct Stories([HashSet<String>; 2]);
 
 impl Stories {
-    fn add(&mut self, side: usize, element: &Element) {
+    fn add(&mut self, side: usize, element: &Element, host: Option<&str>) {
         if let Element::Link(link) = element {
-            self.0[side].extend(story(&link.url));
+            self.0[side].extend(story(&link.url, host));
         }
     }
 }
@@ -97,16 +154,18 @@ impl Stories {
 /// The boxes outside of the main content whose links led to other articles and now all lead to others. What such a box
 /// shows is not news of the page that contains it.
 fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
+    let page = Url::parse(&delta.url).ok();
+    let host = page.as_ref().and_then(Url::host_str);
     let mut stories = Stories::default();
     // Boxes with links to stories, and parts of such boxes.
     let (mut boxes, mut parts) = (HashSet::new(), HashSet::new());
     for block in delta.blocks.iter().filter(|block| is_beside(block.role)) {
         let mut own = Stories::default();
-        block.deleted.iter().for_each(|(_, element)| own.add(0, element));
-        block.inserted.iter().for_each(|(_, element)| own.add(1, element));
+        block.deleted.iter().for_each(|(_, element)| own.add(0, element, host));
+        block.inserted.iter().for_each(|(_, element)| own.add(1, element, host));
         for update in &block.updated {
-            own.add(0, &update.before);
-            own.add(1, &update.after);
+            own.add(0, &update.before, host);
+            own.add(1, &update.after, host);
         }
         let place = (Some(&*block.before.0), Some(&*block.after.0));
         if !is_replaced(block) {
@@ -127,7 +186,7 @@ fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
         };
         let mut own = Stories::default();
         let leaves = || block.walk().filter(|leaf| leaf.is_leaf());
-        leaves().flat_map(Element::in_block).for_each(|element| own.add(side, &element));
+        leaves().flat_map(Element::in_block).for_each(|element| own.add(side, &element, host));
         let place = (operation.block_before, operation.block_after);
         if leaves().all(|leaf| leaf.role == BlockRole::Related) {
             parts.insert(place);
@@ -169,12 +228,12 @@ fn is_beside(role: BlockRole) -> bool {
     }
 }
 
-/// The key of the article to which a URL leads, or which it shares: buttons that share a page contain its URL.
-fn story(url: &str) -> Option<String> {
+/// The key of the article to which a URL leads, or which it shares: buttons that share a page contain its URL. Every
+/// page of another host is one.
+fn story(url: &str, host: Option<&str>) -> Option<String> {
     let url = Url::parse(url).ok()?;
     let key = |url: &Url| Some(item_key(url)).filter(|key| names_article(key));
-    key(&url).or_else(|| {
-        let shared = url.query_pairs().filter_map(|(_, value)| Url::parse(&value).ok());
-        shared.filter(Url::has_host).find_map(|url| key(&url))
-    })
+    let shared = || url.query_pairs().filter_map(|(_, value)| Url::parse(&value).ok()).find(Url::has_host);
+    let is_elsewhere = || host.is_some() && url.host_str().is_some_and(|own| Some(own) != host);
+    key(&url).or_else(|| key(&shared()?)).or_else(|| is_elsewhere().then(|| item_key(&url)))
 }

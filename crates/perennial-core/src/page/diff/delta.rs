@@ -411,7 +411,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// In a block with more insertions and deletions, replacements are not searched.
+/// In a block with more insertions and deletions, replacements are not searched: each search passes all of them.
 const MAX_REPLACEMENTS: usize = 300;
 
 /// The inserted or deleted elements of a kind, each with the number of elements that stayed before it.

@@ -276,7 +276,8 @@ fn find_moves(before: &DiffTree, after: &DiffTree, entries: &mut [BlockPair]) ->
 }
 
 /// Minimum number of words of a text that is recognised in another block though it was edited, and maximum word
-/// distance. Two blocks of a page often share short texts and phrases.
+/// distance. Both are stricter than within a block ([`super::similar`]), because blocks of a page often share short texts
+/// and phrases.
 const MIN_MOVED_WORDS: usize = 5;
 const MOVED: f64 = 0.3;
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::page::diff::diff;
 use crate::page::importance::Judgement;
 use crate::page::noise::reason::MOSTLY_NOISE;
-use crate::page::segment::{Block, BlockTree, Link, Text};
+use crate::page::segment::{Block, BlockRole, BlockTree, Link, Text};
 
 #[test]
 fn unreadable_documents_that_always_change_become_noise() {
@@ -219,4 +219,80 @@ proptest! {
         }
         prop_assert!(history.to_bytes().len() < 6_000);
     }
+}
+
+fn box_page(stories: &[&str], role: BlockRole, host: &str) -> BlockTree {
+    let links = stories.iter().map(|story| Link::new(*story, format!("http://{host}/news/2026/11/{story}")));
+    let content = Block {
+        role: BlockRole::Main,
+        importance: 0.7,
+        ..Block::leaf(vec![], vec![], vec![Text::new("words of the page itself")])
+    };
+    let aside = Block { role, importance: 0.3, ..Block::leaf(links.collect(), vec![], vec![]) };
+    let mut tree =
+        BlockTree { url: "http://a.org/".into(), blocks: vec![content, aside], ..BlockTree::default() };
+    tree.seal();
+    tree
+}
+
+#[test]
+fn a_box_of_stories_that_were_all_replaced_is_not_news_of_its_page() {
+    let stories = ["harbour", "quay", "pier", "lighthouse", "ferry", "anchor", "sail", "mast"];
+    let page = |n: usize, role| box_page(&stories[2 * n..2 * n + 2], role, "a.org");
+    let seen = watch((0..3).map(|n| page(n, BlockRole::Related)));
+    assert!(seen.iter().flatten().all(|noise| *noise > 0.99), "{seen:?}");
+    for role in [BlockRole::Main, BlockRole::Other] {
+        let seen = watch((0..2).map(|n| page(n, role)));
+        assert!(seen.iter().flatten().all(|noise| *noise == 0.0), "{role:?}: {seen:?}");
+    }
+    let one_more = watch(
+        [&stories[..2], &stories[..3]]
+            .map(|stories| box_page(stories, BlockRole::Related, "a.org"))
+            .into_iter(),
+    );
+    assert_eq!(one_more, [[0.0]], "one more story is not another box");
+    let mut history = NoiseHistory::default();
+    let deltas: Vec<_> =
+        (0..3).map(|n| diff(&page(n, BlockRole::Related), &page(n + 1, BlockRole::Related))).collect();
+    let reasons: Vec<_> = deltas
+        .iter()
+        .map(|delta| {
+            let reason = history.judge(delta).noise(&delta.operations().next().unwrap()).reason.unwrap();
+            history.record(delta);
+            reason.sentence()
+        })
+        .collect();
+    assert_eq!(reasons[0], "a box of other stories, by its form");
+    assert_eq!(reasons[2], "a box of other stories that changed at 2 of 2 visits");
+}
+
+/// The noise of the operations between two pages with these texts.
+fn first_noise(before: &[&str], after: &[&str]) -> Vec<f64> {
+    let page = |texts: &[&str]| page(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), "/n");
+    watch([page(before), page(after)].into_iter()).remove(0)
+}
+
+#[test]
+fn dates_in_another_time_zone_are_noise_and_one_moved_deadline_is_not() {
+    let dates = ["29 April 2022", "24 December 2021", "1 December 2019"];
+    let shifted = first_noise(&dates, &["28 April 2022", "23 December 2021", "30 November 2019"]);
+    assert!(shifted.iter().all(|noise| *noise > 0.9), "{shifted:?}");
+    let moved = first_noise(&dates, &["28 April 2022", "24 December 2021", "1 December 2019"]);
+    assert_eq!(moved, [0.0]);
+    let different = first_noise(&dates, &["28 April 2022", "20 December 2021", "15 November 2019"]);
+    assert!(different.contains(&0.0), "{different:?}");
+}
+
+#[test]
+fn entries_that_are_renumbered_together_are_noise_and_ranks_are_not() {
+    let clauses = ["1. Keys are kept here", "§ 2 Boats are washed", "4.3 Nets dry on the pier"];
+    let numbered =
+        first_noise(&clauses, &["2. Keys are kept here", "§ 3 Boats are washed", "4.4 Nets dry on the pier"]);
+    assert!(numbered.len() == 3 && numbered.iter().all(|noise| *noise > 0.9), "{numbered:?}");
+    let ranks = first_noise(
+        &["1. The red team wins", "2. The blue team rows"],
+        &["2. The red team wins", "1. The blue team rows"],
+    );
+    assert!(ranks.iter().all(|noise| *noise < 0.9), "{ranks:?}");
+    assert!(first_noise(&["3 boats are missing"], &["5 boats are missing"]).iter().all(|noise| *noise < 0.6));
 }

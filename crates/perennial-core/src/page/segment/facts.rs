@@ -18,12 +18,15 @@ const AREA_PER_LETTER: f32 = 0.65;
 /// Area in square pixels of a field or button.
 const AREA_PER_CONTROL: f32 = 3000.0;
 
-/// Letters of prose that make an element a section of the text.
+/// Letters of prose that make an element a section of the text. The real footers of an article, with tags and a note
+/// about the author, have fewer.
 const MIN_SECTION_LETTERS: u32 = 500;
-/// Letters of prose outside a header or footer that make it one: two or three sentences.
+/// Letters of prose outside a header or footer that make it one: two or three sentences. Without them it contains the
+/// page.
 const MIN_PROSE_OUTSIDE: u32 = 200;
 
-/// Characters of prose (about fifty words) that outweigh the purpose suggested by a name.
+/// Characters of prose (about fifty words) that outweigh the purpose suggested by a name. Shares of less prose than that
+/// say nothing.
 const MIN_PROSE_LETTERS: u32 = 250;
 
 /// A colour that represents any background image.

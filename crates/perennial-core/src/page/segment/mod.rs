@@ -134,7 +134,8 @@ pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEA
     weigh::features(&cut_and_fill(&page, config, (&list, &teasers)).1)
 }
 
-/// Words of prose in one container, outside the items, that make a page an article.
+/// Words of prose in one container, outside the items, that make a page an article. The introduction of a front page is
+/// shorter.
 const MIN_BODY_WORDS: u32 = 100;
 
 /// Maximum words of a part without a full sentence that belongs to an article, such as its head. Longer parts are
@@ -213,7 +214,7 @@ struct BlockBuilder<'a> {
     entries: &'a Teasers,
 }
 
-/// Share of the words of a list's entries that makes a part a list.
+/// Share of the words of a list's entries that makes a part a list. The rest is headings and buttons between them.
 const MIN_ENTRY_SHARE: f32 = 0.6;
 
 impl BlockBuilder<'_> {

@@ -41,7 +41,9 @@ impl Purpose {
         matches!(self, Purpose::Navigation | Purpose::Header | Purpose::Footer)
     }
 
-    /// Maximum share of the page's prose for an element with this purpose. Comments may be longer than the article.
+    /// Maximum share of the page's prose for an element with this purpose. With more, the name is misleading: it is the
+    /// content. Footers and dialogs hold legal texts on pages with little else, and comments may be longer than the
+    /// article.
     pub(super) fn most_prose(self) -> Option<f32> {
         match self {
             Purpose::Advertisement

@@ -89,13 +89,14 @@ const WEIGHTS: [f32; N_FEATURES] = [
 
 const BIAS: f32 = -0.1607;
 
-/// Fitted exponent of the number of words.
+/// Fitted exponent of the number of words. A block twice as long is not twice as important.
 const SIZE_POWER: f32 = 0.5;
 
-/// Factor on the likelihood that list entries are main content on an article page.
+/// Factor on the likelihood that list entries are main content on an article page. Their words look like prose to the
+/// model, which knows single blocks only.
 const TEASER_FACTOR: f32 = 0.2;
 
-/// Factor on the score of content that is one click away.
+/// Factor on the score of content that is one click away: fewer people read it, and those who do read it fully.
 const COLLAPSED_FACTOR: f32 = 0.5;
 
 /// Characters of prose (about seventy words) that make a leaf a possible continuation of an article. A note about the
@@ -223,7 +224,8 @@ fn for_leaves(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
     }
 }
 
-/// Letters of running text outside of comments, from which on comments are comments.
+/// Letters of running text outside of comments, from which on comments are comments. A headline has fewer, and an article
+/// more.
 const MIN_BESIDE_LETTERS: u32 = 40;
 
 fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {

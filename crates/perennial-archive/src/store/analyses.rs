@@ -251,8 +251,8 @@ impl Commit<'_> {
                 analysis.n_operations as i64,
                 analysis.noise_of_operations,
                 analysis.is_indexed,
-                // Most observations change nothing, so they need no title.
-                analysis.title.as_ref().filter(|_| status.observed_importance() > Importance::NONE),
+                // Most observations change nothing, so they need no title. Small changes are reported with theirs.
+                analysis.title.as_ref().filter(|_| status.is_new_version()),
                 analysis.title_before
             ],
         )?;

@@ -22,8 +22,9 @@ const RESTLESS_NUMBER: (f64, f64) = (12.0, 0.9);
 /// The same for other changes.
 const RESTLESS: (f64, f64) = (4.0, 0.8);
 
-/// Noise of dates that all moved by one day, and of entries that were all renumbered.
-const SHIFTED: f64 = 0.98;
+/// Noise of dates that all moved by one day, and of entries that were all renumbered. As little of it is news as of an
+/// advertisement.
+const SHIFTED: f64 = 0.999;
 
 /// Judges the operations of one delta by the page's history.
 pub struct NoiseJudge<'a> {

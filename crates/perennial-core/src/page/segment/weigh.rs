@@ -233,7 +233,8 @@ fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
     let is_prose = leaf.facts.n_prose_letters > 400 && leaf.facts.link_share() < 0.3;
     match leaf.purpose {
         Purpose::Advertisement if !is_prose => BlockRole::Advertisement,
-        Purpose::Navigation => BlockRole::Navigation,
+        // By what it links to: a list of stories is not a menu, whatever its class name.
+        Purpose::Navigation if !leaf.is_entries => BlockRole::Navigation,
         _ if likelihood >= 0.5 && !leaf.is_beside_prose => BlockRole::Main,
         Purpose::Related => BlockRole::Related,
         Purpose::Sidebar if leaf.is_entries => BlockRole::Related,

@@ -9,7 +9,7 @@
 //! | `home` | `/`: recent important changes, with `overview`, the state of the archive, in a sidebar |
 //! | `changes` | `/changes`: the changes that match a query |
 //! | `compare` | `/web/diff/`: the frame around the diff view of two versions |
-//! | `page` | `/page`: versions of a page, its pattern of change, its next visit; `headlines` of a listing page through time |
+//! | `page` (a folder) | `/page`: versions of a page, its pattern of change, its next visit; `headlines` of a listing page through time |
 //! | `sites`, `site` | `/sites`, `/site/`: all sites; activity by hour, directories, pages, coherence and feeds of a site |
 //! | `plan` | `/plan`: the next visits, or why a page is visited when it is |
 //! | `search` | `/search`: which pages contained the words, and when |

@@ -627,8 +627,8 @@ fn a_broken_outbox_or_a_dead_receiver_does_not_delay_a_crawl() {
     assert!(web.requests().len() > n_requests + 5, "the crawl went on");
 }
 
-/// Whoever watches a part hears of its first change, also if a filter list calls it an advertisement or its form a clock.
-/// What the page's history shows to be noise is silent.
+/// The first change of a watched part is sent, also if it looks like an advertisement or a clock. Noise by the page's
+/// history is silent.
 #[test]
 fn a_watched_part_is_silent_only_if_its_history_shows_noise() {
     let web = Web::serve(|request| {

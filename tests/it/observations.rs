@@ -9,7 +9,7 @@ use perennial_archive::store::{
     ObservationSelection, PackedTree, Store,
 };
 use perennial_core::http::response::{Identity, ResponseKind};
-use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
+use perennial_core::page::change_status::{ChangeStatus, PreviousResponse};
 use perennial_core::page::importance::Importance;
 use perennial_core::page::segment::{BlockTree, Text};
 use perennial_core::time::Timestamp;
@@ -129,7 +129,7 @@ fn a_tree_of_an_earlier_engine_is_made_again_before_it_is_compared() {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("1h", "2h");
     let path = archive.path().join("state.db");
-    let mut store = Store::open_write(&path).unwrap();
+    let store = Store::open_write(&path).unwrap();
     let page = store.page(&web.url("/")).unwrap().unwrap().id;
     drop(store);
     STATE.store(1, Ordering::Relaxed);
@@ -312,7 +312,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
             let (answer, identity) = (answer.unwrap(), Identity::parse(&identity_of(*answer, *identity)));
             let analysis = analyses.get(&(page, *second));
             let between = ChangeStatus::between(
-                before.as_ref().map(|identity| PreviousAnswer { identity, was_page }),
+                before.as_ref().map(|identity| PreviousResponse { identity, was_page }),
                 kind_of(answer),
                 &identity,
             );

@@ -141,6 +141,16 @@ pub enum PageFilter {
     Page(String),
 }
 
+impl PageFilter {
+    /// The host or URL; empty for all pages.
+    pub fn name(&self) -> &str {
+        match self {
+            PageFilter::Anywhere => "",
+            PageFilter::Site(name) | PageFilter::Page(name) => name,
+        }
+    }
+}
+
 /// A condition on changes; all given fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeCondition {
@@ -218,7 +228,7 @@ impl ChangeCondition {
             PageFilter::Page(url) => url == change.url,
         };
         is_there
-            // What history shows of the part alone is decided when the part is read.
+            // The history of a part alone is judged when the part is read.
             && (!change.is_noise || self.wants_noise() || self.selector.is_some())
             && change.importance >= self.min_importance
             // Only the texts show whether a headline of a listing page was rewritten.

@@ -11,7 +11,7 @@
 //! | [`links`] | HTML, CSS -> the URLs that they reference |
 //! | [`numbers`] | two texts that differ in numbers -> whether the number is news |
 //! | [`stamps`] | a text -> whether it is only a time stamp, a clock or a counter |
-//! | `words` | a word -> what it says about a time or number next to it |
+//! | `words` | a word -> its meaning next to a time or a number |
 //! | [`typography`] | a text -> the same without quotes, dashes, spaces, case and Unicode forms of its own |
 
 pub mod markup;

@@ -65,7 +65,7 @@ pub fn only_date(text: &str) -> Option<Timestamp> {
     is_date.then(|| date(text, DateOrder::DayFirst)).flatten()
 }
 
-/// The milliseconds from one date to another, in each order of day and month in which both are dates.
+/// The milliseconds between two dates, for each order of day and month in which both are dates.
 fn spans_between(before: &str, after: &str) -> Vec<i64> {
     let span = |order: DateOrder| Some(date(after, order)?.as_millis() - date(before, order)?.as_millis());
     [DateOrder::DayFirst, DateOrder::MonthFirst].into_iter().filter_map(span).collect()

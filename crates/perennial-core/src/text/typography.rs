@@ -49,7 +49,7 @@ pub fn without_typography(text: &str) -> String {
     plain
 }
 
-/// A space between two words counts: "can not" and "cannot" are different words. One beside a digit or a sign does
+/// A space between two words counts: "can not" and "cannot" are different words. One next to a digit or a sign does
 /// not, and neither does a second one.
 fn push_space(plain: &mut String, after: &str) {
     let next = after.chars().find(|c| !is_invisible(*c));
@@ -59,7 +59,7 @@ fn push_space(plain: &mut String, after: &str) {
     }
 }
 
-/// A letter of a script with spaces between words.
+/// Whether it is a letter of a script that separates words by spaces.
 fn is_spaced(c: char) -> bool {
     c.is_alphabetic() && !('\u{2e80}'..='\u{9fff}').contains(&c) && !('\u{0e00}'..='\u{0eff}').contains(&c)
 }

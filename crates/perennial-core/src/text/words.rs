@@ -1,9 +1,9 @@
-//! A word -> what it says about a time or a number next to it. The words are those of `words.txt`.
+//! A word -> its meaning next to a time or a number. The words are those of `words.txt`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a word says, as bits: a word may belong to several languages.
+/// Meanings of a word, as bits: a word may belong to several languages.
 pub(super) mod class {
     pub(in crate::text) const MONTH: u32 = 1;
     pub(in crate::text) const WEEKDAY: u32 = 1 << 1;

@@ -467,7 +467,7 @@ fn two_stories_with_different_urls_are_never_one_edit() {
     );
 }
 
-/// A paragraph that becomes a list item, or moves to another part of the page, is not deleted and inserted.
+/// A paragraph that becomes a list item, or moves to a different part of the page, is not deleted and inserted.
 #[test]
 fn a_text_that_moves_and_is_edited_is_one_update() {
     let rest = |n: usize| leaf(&[], &[], &[["first words that stay", "last words that stay"][n]]);

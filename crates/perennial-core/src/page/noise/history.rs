@@ -1,5 +1,5 @@
-//! What earlier visits of a page showed about its noise: how often each element changed without new words, and what
-//! vanished and may come back.
+//! Evidence of a page's noise from earlier visits: the number of changes of each element without new words, and vanished
+//! elements and words, which may come back.
 
 use std::collections::{HashSet, VecDeque};
 

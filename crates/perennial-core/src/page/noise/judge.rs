@@ -186,7 +186,7 @@ impl Prior {
     const STAMP: Prior = Prior { changes: 1.9, visits: 2.0 };
     /// Clocks and counters.
     const PASSING: Prior = Prior { changes: 39.0, visits: 40.0 };
-    /// A box of other stories says as little about the page as an advertisement.
+    /// A box of other stories is as little news of its page as an advertisement.
     const BOX: Prior = Prior { changes: 999.0, visits: 1000.0 };
 }
 

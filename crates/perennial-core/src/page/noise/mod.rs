@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `history` | the deltas of successive visits -> how often each element changed, and what vanished |
 //! | `judge` | an operation and the history -> how much of it is noise |
-//! | `whole` | a delta -> what its operations show together |
+//! | `whole` | a delta -> patterns that only several operations show together |
 //! | `reason` | how much is noise, and why, in words |
 //! | `stored` | a history <-> bytes |
 

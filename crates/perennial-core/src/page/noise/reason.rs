@@ -42,7 +42,7 @@ pub enum NoiseKind {
     Unreadable,
     /// Dates that all moved by one day.
     Shift,
-    /// A box of stories beside the content, all of which were replaced.
+    /// A box of stories outside of the content, all of which were replaced.
     Box,
     /// The numbers of entries that moved together.
     Numbering,

@@ -1,5 +1,5 @@
-//! A delta -> what its operations show together, though none of them shows it alone: dates that all moved by one day,
-//! boxes whose stories were all replaced.
+//! A delta -> patterns that only several operations show together: dates that all moved by one day, entries that were all
+//! renumbered, boxes whose stories were all replaced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::text::stamps::{PassingKind, only_date, passing};
 /// Number of dates that must move by the same day. Two appointments may be put off together; three dates of a list that
 /// all move by one day are the same instants in a different time zone.
 const MIN_SHIFTED_DATES: usize = 3;
-/// Minimum share of the changed dates that moved. One of them may have changed besides.
+/// Minimum share of the changed dates that moved. A few may have changed for a different reason.
 const SHIFTED_SHARE: f64 = 0.8;
 /// Minimum number of stories that a box showed before, and shows after.
 const MIN_STORIES: usize = 2;
@@ -22,7 +22,7 @@ const MAX_KEPT_LINKS: f64 = 1.0 / 3.0;
 /// References of a block before and after.
 type BlockPlace<'d> = (Option<&'d [u16]>, Option<&'d [u16]>);
 
-/// What the operations of a delta show together.
+/// Patterns across the operations of a delta.
 #[derive(Debug, Default)]
 pub(super) struct WholeChange<'d> {
     has_shifted_dates: bool,
@@ -151,8 +151,8 @@ impl Stories {
     }
 }
 
-/// The boxes outside of the main content whose links led to other articles and now all lead to others. What such a box
-/// shows is not news of the page that contains it.
+/// The boxes outside of the main content with links to articles, if all of these links are different now. Their stories
+/// are not news of the page that contains the box.
 fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
     let page = Url::parse(&delta.url).ok();
     let host = page.as_ref().and_then(Url::host_str);
@@ -229,7 +229,7 @@ fn is_beside(role: BlockRole) -> bool {
 }
 
 /// The key of the article to which a URL leads, or which it shares: buttons that share a page contain its URL. Every
-/// page of another host is one.
+/// page of a different host is one.
 fn story(url: &str, host: Option<&str>) -> Option<String> {
     let url = Url::parse(url).ok()?;
     let key = |url: &Url| Some(item_key(url)).filter(|key| names_article(key));

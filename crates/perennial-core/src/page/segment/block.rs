@@ -58,7 +58,7 @@ pub enum BlockRole {
     Header,
     Footer,
     Comments,
-    /// Stories of other pages beside the content.
+    /// Stories of other pages.
     Related,
     #[default]
     Other,

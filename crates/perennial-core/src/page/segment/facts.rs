@@ -204,8 +204,8 @@ impl<'a> PageFacts<'a> {
     }
 
     /// Corrects purposes that contradict the markup around them. A part of the main element with this much prose is
-    /// not the footer of the page, whatever its class name: "legal" is also what a page of terms is about. And an
-    /// article inside the header or footer of a page that says something elsewhere is a card of another page.
+    /// not the footer of the page, whatever its class name: "legal" is also what a page of terms is about. An article
+    /// inside the header or footer of a page with other prose is a card of a different page.
     fn correct_nested_purposes(&mut self) {
         let n_all = self.facts.first().map_or(0, |root| root.n_prose_letters);
         let n_nodes = self.facts.len();

@@ -37,8 +37,8 @@ const MIN_PROSE_WORDS: u32 = 15;
 /// Maximum words of a record whose heading has no link. Without a link nothing else tells an entry of a live blog from a
 /// section of an article.
 const MAX_PLAIN_RECORD_WORDS: u32 = 60;
-/// Weight of an item in a side column or with a link to a different host. People read the main column; what is beside it
-/// is seen, so it counts a little.
+/// Weight of an item in a side column or with a link to a different host. People read the main column, and see the side
+/// columns.
 const LESSER_WEIGHT: f32 = 0.2;
 /// Maximum share of the page's words in a frame, side box or advertisement. The name of a larger part is misleading.
 const MAX_NAMED_SHARE: f32 = 0.25;

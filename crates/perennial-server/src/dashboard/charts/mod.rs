@@ -1,4 +1,4 @@
-//! Charts that stretch with the page: x in per cent, y in pixels, so that text is not distorted. Colours are CSS classes.
+//! Charts that stretch with the page: x in per cent, y in pixels, so text is not distorted. Colours are CSS classes.
 
 mod axis;
 mod hours;
@@ -9,8 +9,8 @@ mod versions;
 pub(crate) use self::axis::Axis;
 pub(crate) use self::hours::{HourChart, hours, small_bars, spent};
 pub(crate) use self::intervals::{Bar, HATCH, intervals};
-pub(crate) use self::shares::{curve, ranges, trend};
-pub(crate) use self::versions::{Mark, days, strip, versions};
+pub(crate) use self::shares::{BoundedShare, curve, ranges, trend};
+pub(crate) use self::versions::{VersionMark, days, strip, versions};
 
 /// `0.6` for 0.600.
 fn without_zeros(value: f64) -> String {
@@ -44,7 +44,7 @@ mod tests {
     fn untrusted_text_is_escaped_and_positions_are_right() {
         let axis = Axis { from: at("2026-03-02"), until: at("2026-03-04") };
         let hostile = "</title><script>";
-        let mark = Mark {
+        let mark = VersionMark {
             time: at("2026-03-03"),
             importance: 0.2,
             is_indexed: false,
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_first_capture_does_not_flatten_edits() {
         let axis = Axis { from: at("2026-03-02"), until: at("2026-03-04") };
-        let mark = |time: &str, importance| Mark {
+        let mark = |time: &str, importance| VersionMark {
             time: at(time),
             importance,
             is_indexed: true,

@@ -48,16 +48,24 @@ pub(crate) fn ranges(rows: &[(String, Range)], label: &str) -> Markup {
     PreEscaped(out + "</svg>")
 }
 
-/// Shortens a host to fit beside a chart.
+/// Shortens a host to fit next to a chart.
 fn cut_name(name: &str) -> String {
     let name = name.split(':').next().unwrap_or(name).trim_start_matches("www.");
     shorten(name, 16).into_owned()
 }
 
+/// The bounds of a share at an instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BoundedShare {
+    pub(crate) time: Timestamp,
+    pub(crate) at_least: f64,
+    pub(crate) at_most: f64,
+}
+
 /// Shares over time; the area between the bounds is filled.
 pub(crate) fn curve(
     axis: Axis,
-    points: &[(Timestamp, f64, f64)],
+    points: &[BoundedShare],
     label: &str,
     href: impl Fn(Timestamp) -> String,
 ) -> Markup {
@@ -70,11 +78,11 @@ pub(crate) fn curve(
     for y in [0.5, 36.5] {
         let _ = write!(out, "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
     }
-    let point = |(time, share): (Timestamp, f64)| {
+    let position = |time: Timestamp, share: f64| {
         format!("{:.2},{:.1}", axis.at(time), HEIGHT - HEIGHT * share.clamp(0.0, 1.0))
     };
-    let lower: Vec<String> = points.iter().map(|(time, least, _)| point((*time, *least))).collect();
-    let upper: Vec<String> = points.iter().rev().map(|(time, _, most)| point((*time, *most))).collect();
+    let lower: Vec<String> = points.iter().map(|point| position(point.time, point.at_least)).collect();
+    let upper: Vec<String> = points.iter().rev().map(|point| position(point.time, point.at_most)).collect();
     let _ = write!(
         out,
         "<svg width=\"100%\" height=\"72\" viewBox=\"0 0 100 72\" preserveAspectRatio=\"none\"><polygon class=\"f1\" points=\"{0} {1}\"/>\
@@ -83,15 +91,15 @@ pub(crate) fn curve(
         upper.join(" ")
     );
     let width = 100.0 / points.len().max(1) as f64;
-    for (time, least, most) in points {
+    for BoundedShare { time, at_least, at_most } in points {
         let _ = write!(
             out,
             "<a href=\"{}\" tabindex=\"-1\"><rect x=\"{:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"72\" fill=\"transparent\"><title>{}: {:.0} to {:.0} %</title></rect></a>",
             escaped(&href(*time)),
             (axis.at(*time) - width / 2.0).max(0.0),
             day_and_minute(*time),
-            100.0 * least,
-            100.0 * most
+            100.0 * at_least,
+            100.0 * at_most
         );
     }
     out.push_str("<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"72.5\" y2=\"72.5\"/>");

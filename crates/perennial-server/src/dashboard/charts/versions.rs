@@ -12,7 +12,7 @@ use perennial_engine::html::dates::{day_short, month_name, start_of_day, weekday
 
 /// A version in a chart.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct VersionMark {
     pub(crate) time: Timestamp,
     pub(crate) importance: f64,
     pub(crate) is_indexed: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Mark {
 }
 
 /// The scale of a chart. First captures and vanished pages reach the top in any case, so the edits determine the scale.
-fn strongest_edit(marks: &[Mark]) -> Option<f64> {
+fn strongest_edit(marks: &[VersionMark]) -> Option<f64> {
     marks.iter().map(|mark| mark.importance).filter(|importance| *importance < 1.0).reduce(f64::max)
 }
 
@@ -32,7 +32,7 @@ const STEMS: f64 = 150.0;
 /// A chart of versions: height and size of each dot are its importance; unchanged captures are ticks below; the threshold is dashed.
 pub(crate) fn versions(
     axis: Axis,
-    marks: &[Mark],
+    marks: &[VersionMark],
     unchanged: &[Timestamp],
     threshold: f64,
     label: &str,
@@ -100,7 +100,7 @@ const STRIP: f64 = 40.0;
 /// Each version is a link.
 pub(crate) fn strip(
     axis: Axis,
-    marks: &[Mark],
+    marks: &[VersionMark],
     unchanged: &[Timestamp],
     compared: (Timestamp, Timestamp),
     label: &str,

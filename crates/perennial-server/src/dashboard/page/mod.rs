@@ -5,6 +5,7 @@ mod thumbnails;
 mod time_line;
 mod versions;
 
+use hyper::http::Response;
 use maud::{Markup, PreEscaped, html};
 use perennial_core::memento::replay_url::{QueryParameters, escape, latest_time};
 use perennial_core::time::{Span, Timestamp};
@@ -21,11 +22,13 @@ use self::versions::{Version, load_versions, version_table};
 use super::admin::button;
 use super::charts::HATCH;
 use super::components::{Time, crumbs, empty, time, title, untrusted};
+use super::follow::waiting;
 use super::headlines::{Headlines, ItemView, headline_lists};
 use super::layout::{
     Place, Shell, Tab, compare_href, host_with_port, notices_href, page_href, path, version_href,
 };
-use super::{Problem, Request, known_page};
+use super::{Problem, Request, ResponseFormat, known_page, respond};
+use crate::body::Body;
 use crate::summary::Summary;
 use perennial_archive::Snapshot;
 use perennial_archive::store::{AnalysisCounts, AnalysisDay, PageRow, Store};
@@ -43,7 +46,7 @@ const MAX_DAYS: Span = Span::from_hours(370 * 24);
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Page")]
-pub(crate) struct View {
+pub(crate) struct PageView {
     url: String,
     title: Option<String>,
     n_captures: u64,
@@ -95,23 +98,40 @@ pub(crate) struct View {
     is_followed: bool,
 }
 
+/// Responds with the page, or with its state while a followed page waits for its first capture.
+pub(crate) fn show(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let url = named_url(request)?;
+    let is_captured = |store: &Store| Ok(known_page(store, url)?.is_some_and(|page| page.n_captures > 0));
+    if request.form == ResponseFormat::Html
+        && !request.with(|snapshot| is_captured(snapshot.store()))?
+        && let Some(waiting) = waiting(request, url)?
+    {
+        return Ok(waiting);
+    }
+    Ok(respond(request, &load(request)?, render))
+}
+
 /// The URL of the page is in the path, unencoded, or in the parameter `url`.
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
-    let url = if request.rest.is_empty() { request.needed("url")? } else { request.rest };
+fn named_url<'r>(request: &'r Request<'_>) -> Result<&'r str, Problem> {
+    if request.rest.is_empty() { request.needed("url") } else { Ok(request.rest) }
+}
+
+pub(crate) fn load(request: &Request<'_>) -> Result<PageView, Problem> {
+    let url = named_url(request)?;
     let view = request.with_summary(|snapshot, summary| match known_page(snapshot.store(), url)? {
-        Some(page) => View::load(&page, &request.query, snapshot, summary).map(Some),
+        Some(page) => PageView::load(&page, &request.query, snapshot, summary).map(Some),
         None => Ok(None),
     })?;
     view.ok_or_else(|| Problem::not_archived(url))
 }
 
-impl View {
+impl PageView {
     fn load(
         row: &PageRow,
         parameters: &QueryParameters,
         snapshot: &Snapshot,
         summary: Option<&Summary>,
-    ) -> anyhow::Result<View> {
+    ) -> anyhow::Result<PageView> {
         let store = snapshot.store();
         let PageRow { id: page, url, n_captures, .. } = row.clone();
         let span = row.first_seen.zip(row.last_seen);
@@ -130,7 +150,7 @@ impl View {
         let AnalysisCounts { n_observations, n_changes, n_unchanged, n_indexed } =
             store.analysis_counts(page)?;
         let item_view = parameters.get("items").and_then(ItemView::parse).unwrap_or_default();
-        Ok(View {
+        Ok(PageView {
             vanished: vanished.map(|gone| (gone.time, gone.before)),
             is_followed: parsed
                 .is_some_and(|url| snapshot.archive().settings().seeds.of_page(&url).is_some()),
@@ -190,7 +210,7 @@ fn last_important(
     Ok(line.first().and_then(|line| Some((line.before?, line.time))))
 }
 
-impl View {
+impl PageView {
     fn name(&self) -> &str {
         self.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(path(&self.url))
     }
@@ -217,7 +237,7 @@ impl View {
     }
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &PageView, place: Place<'_>) -> Markup {
     let base = place.base;
     let main = html! {
         (PreEscaped(HATCH))
@@ -241,7 +261,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Sites, &title, Some(json)).page(&main)
 }
 
-fn head(view: &View, place: Place<'_>) -> Markup {
+fn head(view: &PageView, place: Place<'_>) -> Markup {
     let (base, url) = (place.base, &view.url);
     html! {
         (crumbs(place, url, &untrusted(path(url).trim_start_matches('/'))))

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 use perennial_core::memento::replay_url::escape;
-use perennial_core::schedule::{RankedPage, peak_hours};
+use perennial_core::schedule::{Peak, RankedPage, peak_hours};
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{MAX_CAPTURES, View};
+use super::{MAX_CAPTURES, PageView};
 use crate::dashboard::charts::{HourChart, hours};
 use crate::dashboard::components::{date_time, untrusted};
 use crate::dashboard::plan::explain;
@@ -44,9 +44,9 @@ pub(crate) struct PagePattern {
     pub(super) weekends: Vec<f64>,
     /// How reliable the pattern is, 0 to 1.
     pub(super) confidence: f64,
-    /// The busiest hours: kind of day, from, to.
+    /// The busiest hours.
     #[serde(skip)]
-    pub(super) peak: Option<(usize, f32, f32)>,
+    pub(super) peak: Option<Peak>,
     /// The present kind of day and hour.
     #[serde(skip)]
     pub(super) now: (usize, f64),
@@ -63,6 +63,11 @@ pub(super) struct Expectation {
     pub(super) next_visit: String,
 }
 
+/// The index of the chart of a kind of day.
+fn index_by_kind(kind: DayKind) -> usize {
+    usize::from(kind != DayKind::Workday)
+}
+
 /// `None` if the page was not observed for long enough.
 pub(super) fn page_pattern(
     summary: &Summary,
@@ -73,7 +78,6 @@ pub(super) fn page_pattern(
     let belief = summary.scheduler.belief(page).filter(|belief| are_hours_known(belief, observed))?;
     let clock = site_clock(summary, url);
     let local = clock.local(summary.at);
-    let kind = |kind: DayKind| usize::from(kind != DayKind::Workday);
     let [workdays, weekends] = expected_by_period(&belief);
     // The peak is that of the bars, which show importance and not the number of changes.
     let bars: Vec<f32> = workdays.iter().chain(&weekends).map(|value| *value as f32).collect();
@@ -81,8 +85,8 @@ pub(super) fn page_pattern(
         workdays,
         weekends,
         confidence: confidence(&belief),
-        peak: peak_hours(&bars).map(|peak| (kind(peak.kind), peak.from_hour, peak.to_hour)),
-        now: (kind(clock.day_kind(local.day)), local.millis_of_day as f64 / 3_600_000.0),
+        peak: peak_hours(&bars),
+        now: (index_by_kind(clock.day_kind(local.day)), local.millis_of_day as f64 / 3_600_000.0),
         zone: clock.zone().to_string(),
     })
 }
@@ -128,7 +132,7 @@ pub(super) fn expectation(
         return Ok(Expectation { next_visit, ..Expectation::default() });
     };
     let why = explain(snapshot, summary, url)?;
-    let next_visit = std::iter::once(why.answer.as_str()).chain(why.reasons.first().map(String::as_str));
+    let next_visit = std::iter::once(why.summary.as_str()).chain(why.reasons.first().map(String::as_str));
     let mut expected =
         Expectation { next_visit: next_visit.collect::<Vec<_>>().join(" "), ..Expectation::default() };
     let belief = summary.scheduler.belief(page);
@@ -161,7 +165,7 @@ pub(super) fn site_clock(summary: &Summary, url: &str) -> LocalClock {
     summary.followed.local_clock(url).unwrap_or_else(LocalClock::utc)
 }
 
-pub(super) fn pattern(view: &View, base: &str) -> Markup {
+pub(super) fn pattern(view: &PageView, base: &str) -> Markup {
     let Expectation { frequency, change, next_visit } = &view.expected;
     html! {
         div {
@@ -179,7 +183,7 @@ pub(super) fn pattern(view: &View, base: &str) -> Markup {
                         name,
                         values,
                         top,
-                        expected: pattern.peak.filter(|peak| peak.0 == kind).map(|(_, from, to)| (from, to)),
+                        expected: pattern.peak.filter(|peak| index_by_kind(peak.kind) == kind).map(|peak| (peak.from_hour, peak.to_hour)),
                         now: (pattern.now.0 == kind).then_some(pattern.now.1),
                         class: if kind == 0 { "f4" } else { "f3" },
                     }))
@@ -204,7 +208,7 @@ fn activity(days: &[ActivityDay]) -> Markup {
         div.heat.series role="img" aria-label="Observed change by day and hour" {
             @for day in days {
                 @let name = day_short(start_of_day(day.number));
-                // The short names of day and date fit beside the hours even on a phone.
+                // The short names of day and date fit next to the hours even on a phone.
                 @let mut parts = name.split(' ');
                 span { (parts.next().unwrap_or_default()[..2]) " " (parts.next().unwrap_or_default()) }
                 @for (hour, value) in day.hours.iter().enumerate() {

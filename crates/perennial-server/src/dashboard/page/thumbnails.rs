@@ -6,7 +6,7 @@ use perennial_core::page::segment::BlockTree;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
-use super::View;
+use super::PageView;
 use crate::dashboard::change::ChangeSummary;
 use crate::dashboard::components::date_time;
 use crate::dashboard::thumbnail;
@@ -59,7 +59,7 @@ pub(super) fn load_thumbnails(
     Ok(thumbnails)
 }
 
-pub(super) fn thumbnails(view: &View, base: &str) -> Markup {
+pub(super) fn thumbnails(view: &PageView, base: &str) -> Markup {
     html! {
         section {
             div.sec {

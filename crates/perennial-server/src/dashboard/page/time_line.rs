@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 use perennial_core::time::Timestamp;
 
-use super::View;
+use super::PageView;
 use super::versions::Version;
 use crate::dashboard::calendar::month;
-use crate::dashboard::charts::{Axis, Mark, days, versions};
+use crate::dashboard::charts::{Axis, VersionMark, days, versions};
 use crate::dashboard::components::date_time;
 use crate::dashboard::site::ramp;
 use perennial_engine::html::dates::{counted, month_name, start_of_day, year_and_month};
@@ -27,9 +27,9 @@ const THRESHOLD: PreEscaped<&str> = PreEscaped(
     "<svg width=\"20\" height=\"12\" aria-hidden=\"true\"><line class=\"th\" x1=\"0\" x2=\"20\" y1=\"6\" y2=\"6\"/></svg>",
 );
 
-pub(super) fn time_line(view: &View, base: &str) -> Markup {
+pub(super) fn time_line(view: &PageView, base: &str) -> Markup {
     let axis = Axis { from: *view.from, until: *view.until };
-    let marks: Vec<Mark> = view
+    let marks: Vec<VersionMark> = view
         .versions
         .iter()
         .filter(|version| !version.is_unchanged)
@@ -55,8 +55,8 @@ pub(super) fn time_line(view: &View, base: &str) -> Markup {
     }
 }
 
-fn mark(view: &View, version: &Version, base: &str) -> Mark {
-    Mark {
+fn mark(view: &PageView, version: &Version, base: &str) -> VersionMark {
+    VersionMark {
         time: *version.time,
         importance: version.importance,
         is_indexed: version.is_indexed,
@@ -70,7 +70,7 @@ fn mark(view: &View, version: &Version, base: &str) -> Mark {
     }
 }
 
-fn overview_of_days(view: &View, base: &str) -> Markup {
+fn overview_of_days(view: &PageView, base: &str) -> Markup {
     let ends = view.days.first().zip(view.days.last()).filter(|(first, last)| first.number != last.number);
     // If the whole history is shown, it needs no overview.
     let Some((first, last)) = ends.filter(|_| !view.is_whole()) else { return html! {} };
@@ -83,7 +83,7 @@ fn overview_of_days(view: &View, base: &str) -> Markup {
     days(first, &values, framed, |number| view.href(base, Some(start_of_day(number + 1))))
 }
 
-pub(super) fn calendar(view: &View, base: &str) -> Markup {
+pub(super) fn calendar(view: &PageView, base: &str) -> Markup {
     let top = view.days.iter().map(|day| day.total).fold(0.0, f64::max);
     let mut months: Vec<(i16, usize)> =
         view.days.iter().map(|day| year_and_month(start_of_day(day.number))).collect();

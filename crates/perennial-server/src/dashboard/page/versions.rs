@@ -8,7 +8,7 @@ use perennial_core::time::{Span, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::View;
+use super::PageView;
 use crate::dashboard::change::{ChangeSummary, event};
 use crate::dashboard::components::{Time, date_time, importance, operations, segments, words};
 use crate::dashboard::layout::page_href;
@@ -78,7 +78,7 @@ pub(super) fn load_versions(
     Ok(versions)
 }
 
-pub(super) fn version_table(view: &View, base: &str) -> Markup {
+pub(super) fn version_table(view: &PageView, base: &str) -> Markup {
     let (from, until) = (day_of_year(*view.from), day_of_year(*view.until));
     let other = format!(
         "{}&until={}{}",
@@ -124,7 +124,7 @@ pub(super) fn version_table(view: &View, base: &str) -> Markup {
 }
 
 /// One row per listed version; the versions between two of them are folded and counted.
-fn rows(view: &View, base: &str) -> Vec<Markup> {
+fn rows(view: &PageView, base: &str) -> Vec<Markup> {
     let is_listed = |version: &Version| version.summary.is_some() || view.shows_all && !version.is_unchanged;
     let mut last_day = String::new();
     let row = |versions: &[Version]| match versions {
@@ -141,7 +141,7 @@ fn rows(view: &View, base: &str) -> Vec<Markup> {
     view.versions.chunk_by(|a, b| !is_listed(a) && !is_listed(b)).map(row).collect()
 }
 
-fn row(view: &View, version: &Version, base: &str) -> Markup {
+fn row(view: &PageView, version: &Version, base: &str) -> Markup {
     let summary = version.summary.clone().unwrap_or_default();
     html! {
         tr {

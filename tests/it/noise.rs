@@ -135,3 +135,45 @@ fn a_long_quiet_page_makes_no_noise() {
         );
     }
 }
+
+/// A box of stories in the header, as some offices have it on every page: other stories are not news of the page, one
+/// removed link of its content is.
+#[test]
+fn other_stories_beside_the_content_count_less_than_a_link_of_the_content() {
+    let analyst = analyst();
+    let prose = "The register lists every berth of the harbour with its depth, its length and the year of its last survey.";
+    let story = |name: &&str| {
+        format!(
+            "<li><article><img src=/{name}.jpg alt='The {name}' width=900 height=300><p>People come from far away to see the \
+             {name} of our coast in spring, when the light is best and nobody else is there.</p>\
+             <a href=/stories/the-old-{name}>See the {name}</a></article></li>"
+        )
+    };
+    let page = |stories: &[&str], link: &str| {
+        let stories: String = stories.iter().map(story).collect();
+        let prose = format!("<p>{prose}</p>").repeat(3);
+        format!(
+            "<!DOCTYPE html><meta charset=utf-8><title>Berths</title><header role=banner><ul class=slides>{stories}</ul></header>
+            <main><h1>Berths</h1>{prose}<p><a href=/notes>Notes</a></p>{link}</main><footer><a href=/i>Imprint</a></footer>"
+        )
+    };
+    let compare = |before: &str, after: &str| {
+        let tree = |html: &str| {
+            analyst.tree(&PageText {
+                url: "http://port.example/berths",
+                version: "",
+                html,
+                subresources: &|_| None,
+            })
+        };
+        let first = analyst.compare(None, tree(before));
+        let second = analyst.compare(Some((&first.tree, &first.noise)), tree(after));
+        assert!(!second.is_only_noise, "it is listed");
+        importance(&second)
+    };
+    let link = "<p><a href=/data/depths-2026>Download</a></p>";
+    let (some, others) = (["harbour", "lighthouse", "ferry"], ["pier", "island", "market"]);
+    let stories = compare(&page(&some, link), &page(&others, link));
+    let content = compare(&page(&some, link), &page(&some, ""));
+    assert!(0.0 < stories && 3.0 * stories < content, "{stories} {content}");
+}

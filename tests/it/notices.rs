@@ -626,3 +626,33 @@ fn a_broken_outbox_or_a_dead_receiver_does_not_delay_a_crawl() {
     archive.lapse("1h", "5h");
     assert!(web.requests().len() > n_requests + 5, "the crawl went on");
 }
+
+/// The first change of a watched part is sent, also if it looks like an advertisement or a clock. Noise by the page's
+/// history is silent.
+#[test]
+fn a_watched_part_is_silent_only_if_its_history_shows_noise() {
+    let web = Web::serve(|request| {
+        let n = request.n_before.min(3);
+        let price = if n < 3 { 10 } else { 12 };
+        let prose = "<p>The two ferries of the town run from the old quay to the island and back again.</p>"
+            .repeat(4);
+        html(&format!(
+            "<title>Ferries</title><main><h1>Ferries</h1>{prose}<p id=clock>14:0{n}</p></main>
+            <aside id=offer><a href=/ads/pass>A ferry pass for {price} crowns</a></aside>"
+        ))
+    });
+    let (post, archive) = (Post::open(|_| Some(204)), Archive::new());
+    for part in ["offer", "clock"] {
+        let (selector, target) = (format!("#{part}"), format!("webhook:{}", post.url(&format!("/{part}"))));
+        let watch = ["watch", &web.url("/"), "--selector", &selector, "--notify", &target, "--allow-private"];
+        archive.ok(&[&watch[..], &["--name", part, "--every", "1h"]].concat());
+    }
+    archive.lapse("1h", "6h");
+    let said = |part: &str| {
+        let notices = post.at(&format!("/{part}"));
+        let lines = notices.iter().map(|notice| notice["changes"][0]["after"].as_str().unwrap().to_owned());
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(said("offer"), ["A ferry pass for 12 crowns"]);
+    assert_eq!(said("clock"), ["14:01"], "the first change, and no later one");
+}

@@ -2,7 +2,7 @@
 //! restart.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use perennial_archive::store::{
     Analysis, ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, NewTree, Observation, ObservationOrder,
@@ -10,9 +10,11 @@ use perennial_archive::store::{
 };
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::page::change_status::{ChangeStatus, PreviousResponse};
+use perennial_core::page::importance::Importance;
 use perennial_core::page::segment::{BlockTree, Text};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
+use perennial_engine::analyse::{AdFilters, ChangeReader};
 use proptest::prelude::*;
 use rusqlite::{Connection, params};
 
@@ -118,56 +120,75 @@ fn a_restart_does_not_change_what_was_learned() {
 /// After an upgrade the last tree of a page is of an earlier engine, whose texts lacked the names of links.
 #[test]
 fn a_tree_of_an_earlier_engine_is_made_again_before_it_is_compared() {
-    static IS_OUT: AtomicBool = AtomicBool::new(false);
+    static STATE: AtomicUsize = AtomicUsize::new(0);
     let web = Web::serve(|_| {
-        let verb = if IS_OUT.load(Ordering::Relaxed) { "has resigned" } else { "stays in office" };
+        let verb = ["is in office", "stays in office", "has resigned"][STATE.load(Ordering::Relaxed)];
         html(&format!("<h1>News of the day</h1><p>The minister, <a href=/a>Anna Ahn</a>, {verb}."))
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("1h", "2h");
     let path = archive.path().join("state.db");
-    let mut store = Store::open_write(&path).unwrap();
+    let store = Store::open_write(&path).unwrap();
     let page = store.page(&web.url("/")).unwrap().unwrap().id;
-    let state = store.page_state(page).unwrap().unwrap();
-    let mut tree = state.read_tree().unwrap().unwrap().into_owned();
-    let engine = std::mem::replace(&mut tree.engine, "perennial-render/0.0.9 cut/3".into());
-    for block in &mut tree.blocks {
-        block.texts = vec![Text::new("News of the day"), Text::new("The minister, , stays in office.")];
-    }
-    tree.seal();
-    let time = state.tree.as_ref().unwrap().0;
-    let analysis = Analysis {
-        page,
-        time,
-        before: None,
-        status: ChangeStatus::New,
-        n_operations: 0,
-        noise_of_operations: None,
-        is_indexed: true,
-        tree: Some(NewTree::following(PackedTree::of(&tree).unwrap(), None).unwrap()),
-        remade_before: None,
-        summary: None,
-        title: None,
-        title_before: None,
-        items: Vec::new(),
-    };
-    store.write(|commit| commit.put_analysis(&analysis)).unwrap();
-    assert_eq!(store.tree_at(page, time).unwrap().unwrap().engine, tree.engine);
     drop(store);
-    IS_OUT.store(true, Ordering::Relaxed);
+    STATE.store(1, Ordering::Relaxed);
+    archive.lapse("1h", "2h");
+    let mut store = Store::open_write(&path).unwrap();
+    let times = store.tree_times(page).unwrap();
+    let [first, second] = times[..] else { panic!("{times:?}") };
+    // Both observations as an earlier engine would have stored them: the second one is a change.
+    let mut engine = String::new();
+    let trees = [first, second].map(|time| store.tree_at(page, time).unwrap().unwrap());
+    for ((time, verb), mut tree) in [(first, "is"), (second, "stays")].into_iter().zip(trees) {
+        engine = std::mem::replace(&mut tree.engine, "perennial-render/0.0.9 cut/3".into());
+        for block in &mut tree.blocks {
+            let text = Text::new(format!("The minister, , {verb} in office."));
+            block.texts = vec![Text::new("News of the day"), text];
+        }
+        tree.seal();
+        let is_first = time == first;
+        let status = ChangeStatus::Changed(Importance::new(0.4));
+        let analysis = Analysis {
+            page,
+            time,
+            before: (!is_first).then_some(first),
+            status: if is_first { ChangeStatus::New } else { status },
+            n_operations: usize::from(!is_first),
+            noise_of_operations: None,
+            is_indexed: true,
+            tree: Some(NewTree::following(PackedTree::of(&tree).unwrap(), None).unwrap()),
+            remade_before: None,
+            summary: None,
+            title: None,
+            title_before: None,
+            items: Vec::new(),
+        };
+        // Storing the first tree again removes the second one, which follows.
+        store.write(|commit| commit.put_analysis(&analysis)).unwrap();
+        assert_eq!(store.tree_at(page, time).unwrap().unwrap().engine, tree.engine);
+    }
+    drop(store);
+    STATE.store(2, Ordering::Relaxed);
     archive.lapse("1h", "2h");
     let store = Store::open_write(&path).unwrap();
-    let mut changes = Vec::new();
-    let add = |row: ChangeRow| {
-        changes.push((row.before, row.time, row.n_operations));
-        Ok(())
-    };
+    let mut changes: Vec<ChangeRow> = Vec::new();
     let url = web.url("/");
-    store.each_change(&ChangeFilter { url: Some(&url), ..ChangeFilter::default() }, add).unwrap();
-    let changed: Vec<_> = changes.iter().filter(|(.., n_operations)| *n_operations > 0).collect();
-    let [(Some(before), after, 1)] = changed[..] else { panic!("{changes:?}") };
-    let [before, after] = [before, after].map(|time| store.tree_at(page, *time).unwrap().unwrap());
+    let of_page = ChangeFilter { url: Some(&url), ..ChangeFilter::default() };
+    store
+        .each_change(&of_page, |row| {
+            changes.push(row);
+            Ok(())
+        })
+        .unwrap();
+    changes.retain(|row| row.n_operations > 0);
+    let [earlier, later] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!([earlier.time, later.before.unwrap()], [second; 2]);
+    let filters = AdFilters::built_in();
+    let mut reader = ChangeReader::new(&store, &filters);
+    let n_operations = |row: &ChangeRow| reader.read(row).unwrap().unwrap().delta.operations().count();
+    assert_eq!([earlier, later].map(n_operations), [1, 1], "the earlier change keeps its operations");
+    let (before, after) = store.comparable_trees(page, second, later.time).unwrap().unwrap();
     assert_eq!([&before.engine, &after.engine], [&engine; 2]);
     let texts = |tree: &BlockTree| -> Vec<String> {
         tree.leaves().flat_map(|leaf| leaf.words().map(str::to_owned)).collect()

@@ -108,7 +108,8 @@ pub struct Analysis {
     pub is_indexed: bool,
     /// The tree, if it differs from the one before or is the first one of another engine.
     pub tree: Option<NewTree>,
-    /// The tree before, with the time of that observation, if it was made again because it was of an earlier engine.
+    /// The tree of the observation before, if it was made again because it was of an earlier engine, with the time at
+    /// which it is stored ([`super::remade_at`]).
     pub remade_before: Option<(Timestamp, NewTree)>,
     /// The title at this observation, or the last one that showed a title.
     pub title: Option<String>,
@@ -259,8 +260,8 @@ impl Commit<'_> {
                 analysis.n_operations as i64,
                 analysis.noise_of_operations,
                 analysis.is_indexed,
-                // Most observations change nothing, so they need no title.
-                analysis.title.as_ref().filter(|_| status.observed_importance() > Importance::NONE),
+                // Most observations change nothing, so they need no title. Small changes are reported with theirs.
+                analysis.title.as_ref().filter(|_| status.is_new_version()),
                 analysis.title_before
             ],
         )?;

@@ -89,7 +89,7 @@ pub use texts::{
     ObservationRow, PresenceEdge, PresenceFilter, PresenceHit, ShownText, TextCommit, TextCounts, Texts,
 };
 pub use tree_packing::{pack_noise, unpack_noise};
-pub use trees::{NewTree, PackedTree, TreeReader};
+pub use trees::{NewTree, PackedTree, TreeReader, remade_at};
 pub use version_steps::{VersionStep, VersionSteps};
 
 use std::path::Path;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use perennial_core::page::segment::BlockTree;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -242,6 +242,12 @@ fn migrate_page_trees(connection: &Connection, page: u32) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// When the tree of the observation before this one is stored, if it was made again: just before this one, so the tree
+/// with which earlier observations were compared remains.
+pub fn remade_at(time: Timestamp) -> Timestamp {
+    time - Span::from_millis(1)
+}
+
 /// Reads the trees of an archive. It keeps the unpacked texts for neighbours in time.
 #[derive(Debug)]
 pub struct TreeReader<'s> {
@@ -295,6 +301,29 @@ impl Store {
     pub fn tree_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<BlockTree>> {
         let found = text_at(&self.connection, page.0, time.as_millis())?;
         found.map(|span| tree_packing::tree_from_text(&span.text)).transpose()
+    }
+
+    /// The trees of two observations, made by the same engine if possible. If the earlier one was the last of an earlier
+    /// engine, it was made again for the comparison with the observation after it ([`remade_at`]).
+    pub fn comparable_trees(
+        &self,
+        page: PageId,
+        before: Timestamp,
+        after: Timestamp,
+    ) -> anyhow::Result<Option<(BlockTree, BlockTree)>> {
+        let Some((was, is)) = self.tree_at(page, before)?.zip(self.tree_at(page, after)?) else {
+            return Ok(None);
+        };
+        if was.engine == is.engine {
+            return Ok(Some((was, is)));
+        }
+        let sql = "SELECT min(time) FROM lessons WHERE page = ?1 AND time > ?2";
+        let next: Option<i64> =
+            self.connection.query_row(sql, params![page.0, before.as_millis()], |row| row.get(0))?;
+        let again =
+            next.map(|next| self.tree_at(page, remade_at(Timestamp::from_millis(next)))).transpose()?;
+        let again = again.flatten().filter(|again| again.engine == is.engine);
+        Ok(Some((again.unwrap_or(was), is)))
     }
 
     /// The observations of a page whose tree differed from the one before.

@@ -228,7 +228,8 @@ impl ChangeCondition {
             PageFilter::Page(url) => url == change.url,
         };
         is_there
-            && (!change.is_noise || self.wants_noise())
+            // The history of a part alone is judged when the part is read.
+            && (!change.is_noise || self.wants_noise() || self.selector.is_some())
             && change.importance >= self.min_importance
             // Only the texts show whether a headline of a listing page was rewritten.
             && (self.wants(change.kind, false) || self.wants(change.kind, true))

@@ -76,7 +76,7 @@ impl FromStr for BlockPlace {
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         let is_reference = text.strip_prefix('B').is_some_and(|numbers| numbers.split('.').all(is_number));
         is_reference.then(|| BlockPlace::Reference(text.to_owned())).ok_or_else(|| {
-            "choose main, nav, ad, header, footer, comments or other, or write a block such as B1.2"
+            "choose main, nav, ad, header, footer, comments, related or other, or write a block such as B1.2"
                 .to_owned()
         })
     }

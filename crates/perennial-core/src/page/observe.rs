@@ -63,8 +63,9 @@ pub fn compare(
         return VersionComparison { is_other_format, ..alone };
     }
     let delta = diff(tree_before, &alone.tree);
+    let noise_judge = noise_before.judge(&delta);
     let assessment = assess(&delta, config, &mut |operation| {
-        judge(operation, noise_before.noise(operation), is_advertisement)
+        judge(operation, noise_judge.noise(operation), is_advertisement)
     });
     let mut noise = noise_before.clone();
     noise.record(&delta);

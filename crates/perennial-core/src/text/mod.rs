@@ -12,6 +12,7 @@
 //! | [`numbers`] | two texts that differ in numbers -> whether the number is news |
 //! | [`stamps`] | a text -> whether it is only a time stamp, a clock or a counter |
 //! | [`quantity`] | a number -> text with the right form of the noun |
+//! | `words` | a word -> its meaning next to a time or a number |
 //! | [`typography`] | a text -> the same without quotes, dashes, spaces, case and Unicode forms of its own |
 
 pub mod markup;
@@ -35,3 +36,5 @@ pub mod stamps;
 pub mod quantity;
 
 pub mod typography;
+
+mod words;

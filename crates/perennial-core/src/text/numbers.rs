@@ -8,6 +8,7 @@ use super::stamps::{
     PassingKind, bare, clauses, goes_back, has_digit, is_clock, is_date_or_clock, is_filler, is_time_word,
     is_unit_of_time, passing, passing_at, split_words,
 };
+use super::words::{class, is_a, is_important};
 
 /// The kind of a change of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,7 +105,7 @@ fn has_news_word_near(words: &[&str], at: usize) -> bool {
     let near = words[at.saturating_sub(REACH)..words.len().min(at + REACH + 1)].iter().enumerate();
     let is_news = |word: &str| {
         let own = bare(word);
-        has_currency(word) || is_news_word(&own) && !(is_clock && is_short_unit(&own))
+        has_currency(word) || is_important(&own) && !(is_clock && is_a(&own, class::UNIT))
     };
     near.filter(|(place, _)| *place != at.min(REACH)).any(|(_, word)| is_news(word))
 }
@@ -161,54 +162,13 @@ fn is_number_word(word: &str) -> bool {
     has_digit(word) || {
         let word = bare(word);
         // Shorter names of days are also other words.
-        word.is_empty() || word.len() > 2 && is_time_word(&word) || is_one_of(&word, NUMERALS)
+        word.is_empty() || word.len() > 2 && is_time_word(&word) || is_a(&word, class::NUMERAL)
     }
 }
 
-const NUMERALS: &str = "two three four five six seven eight nine ten eleven twelve fourteen fifteen eighteen twenty thirty \
-    forty fifty sixty ninety hundred zwei drei vier fünf sechs sieben acht neun zehn elf zwölf vierzehn fünfzehn \
-    zwanzig dreißig sechzig neunzig hundert deux trois quatre cinq sept huit neuf dix onze douze quatorze quinze vingt \
-    trente soixante cent dos tres cuatro cinco seis siete ocho nueve diez doce catorce quince veinte treinta sesenta \
-    cien due tre quattro cinque sei sette otto nove dieci dodici quindici venti trenta";
-
 fn has_currency(word: &str) -> bool {
-    word.contains(['€', '$', '£', '¥', '₹', '₽', '₩', '₺']) || is_one_of(&bare(word), CURRENCIES)
+    word.contains(['€', '$', '£', '¥', '₹', '₽', '₩', '₺']) || is_a(&bare(word), class::CURRENCY)
 }
-
-const CURRENCIES: &str =
-    "eur usd gbp chf jpy cny inr pln sek euro euros dollar dollars pounds cents franken francs yen";
-
-fn is_one_of(word: &str, list: &str) -> bool {
-    list.split_ascii_whitespace().any(|known| known == word)
-}
-
-/// Words of numbers that matter: units, important counts, labels of limits and validity.
-pub(super) fn is_news_word(word: &str) -> bool {
-    let is_compound =
-        || IMPORTANT_ENDINGS.split(' ').any(|end| word.len() > end.len() && word.ends_with(end));
-    is_short_unit(word) || is_one_of(word, IMPORTANT_WORDS) || is_compound()
-}
-
-/// Endings of German compounds with the same meaning.
-const IMPORTANT_ENDINGS: &str =
-    "opfer preis preise kosten gebühr gebühren steuer frist grenzwert lohn zins zinsen";
-
-const IMPORTANT_WORDS: &str = "percent prozent km/h kmh mph knots kwh °c °f celsius fahrenheit million millions millionen billion \
-    billions milliarden people persons personen menschen dead killed died deaths tote toten todesfälle \
-    toll fatalities casualties population einwohner mortes muertes morti heridos blessés feriti \
-    victims opfer morts muertos injured wounded verletzte verletzten missing vermisste cases fälle \
-    infections arrested seats sitze jobs stellen price prices preis preise prix precio cost costs kosten fee \
-    fees gebühr gebühren rate rates limit limits grenzwert maximum minimum max min dose dosage dosis speed \
-    version release score tax steuer interest zins zinsen temperature temperatur salary gehalt valid gültig \
-    until till bis expires expiry deadline frist due effective from ab starts start begins beginn beginnt \
-    ends opens open opening closes geöffnet öffnungszeiten hours age capacity votes stimmen \
-    goals tore magnitude stärke level pegel least mindestens höchstens phone telephone tel telefon";
-
-fn is_short_unit(word: &str) -> bool {
-    is_one_of(word, UNITS)
-}
-
-const UNITS: &str = "km cm mm kg mg µg ml kw mw gw mb gb tb mhz ghz m² m2 ppm mio mrd";
 
 #[cfg(test)]
 mod tests {

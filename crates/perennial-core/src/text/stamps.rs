@@ -4,10 +4,7 @@
 //! "Applications close on 3 December" is a deadline, "3 December 2026 to 5 January 2027" is a span. The words are those
 //! of seven European languages. Text in other languages is never a stamp; its history decides.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-use super::numbers::is_news_word;
+use super::words::{class, is_a, is_important};
 use crate::time::Timestamp;
 use crate::time::dates::{DateOrder, parse};
 
@@ -24,6 +21,8 @@ pub enum PassingKind {
 
 /// Longer texts are not stamps.
 const MAX_WORDS: usize = 16;
+/// Longer texts are not one date.
+const MAX_DATE_BYTES: usize = 60;
 /// Maximum number of words of names after "by".
 const MAX_NAMES: usize = 4;
 /// Maximum number of words of a label before a time to the second, as programs write it.
@@ -56,14 +55,26 @@ pub(super) fn passing_at(words: &[&str], at: usize) -> Option<PassingKind> {
 
 /// Whether a date without any label is earlier in the later text. No stamp goes back.
 pub(super) fn goes_back(before: &str, after: &str) -> bool {
-    let date = |text: &str, order| -> Option<Timestamp> {
-        let is_part = |word: &&str| has_digit(word) || is_time_word(&bare(word));
-        let words: Vec<&str> = text.split_whitespace().filter(is_part).take(MAX_WORDS).collect();
-        parse(&words.join(" "), order)
-    };
-    [DateOrder::DayFirst, DateOrder::MonthFirst].iter().all(|&order| {
-        date(before, order).zip(date(after, order)).is_some_and(|(before, after)| after < before)
-    })
+    let spans = spans_between(before, after);
+    !spans.is_empty() && spans.iter().all(|millis| *millis < 0)
+}
+
+/// The date of a text that is a date and nothing else.
+pub fn only_date(text: &str) -> Option<Timestamp> {
+    let is_date = text.len() <= MAX_DATE_BYTES && passing(text) == Some(PassingKind::Stamp);
+    is_date.then(|| date(text, DateOrder::DayFirst)).flatten()
+}
+
+/// The milliseconds between two dates, for each order of day and month in which both are dates.
+fn spans_between(before: &str, after: &str) -> Vec<i64> {
+    let span = |order: DateOrder| Some(date(after, order)?.as_millis() - date(before, order)?.as_millis());
+    [DateOrder::DayFirst, DateOrder::MonthFirst].into_iter().filter_map(span).collect()
+}
+
+fn date(text: &str, order: DateOrder) -> Option<Timestamp> {
+    let is_part = |word: &&str| has_digit(word) || is_time_word(&bare(word));
+    let words: Vec<&str> = text.split_whitespace().filter(is_part).take(MAX_WORDS).collect();
+    parse(&words.join(" "), order)
 }
 
 fn all_passing(words: &[&str]) -> Option<PassingKind> {
@@ -102,10 +113,13 @@ pub(super) fn clauses<'w, 't>(words: &'w [&'t str]) -> impl Iterator<Item = &'w 
             let previous = at.checked_sub(1).map_or("", |at| words[at]);
             return !(joins && is_part_of_time(previous) && is_part_of_time(next));
         }
+        let is_initials = word.contains('.') && word.split('.').all(|part| part.chars().count() <= 1);
         let ends_sentence = word.trim_end_matches([')', '"', '”', '“', '»']).ends_with(['.', '!', '?', ';']);
         // 12. November, Nov. 12, 3 Min.
         let is_abbreviated = word.ends_with('.') && (has_digit(word) || is_time_word(&bare(word)));
-        ends_sentence && !(is_abbreviated && (is_part_of_time(next) || is_a(&bare(next), class::AGE)))
+        ends_sentence
+            && !is_initials
+            && !(is_abbreviated && (is_part_of_time(next) || is_a(&bare(next), class::AGE)))
     };
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -145,9 +159,11 @@ struct Clause {
     has_stamp_label: bool,
     has_counter_label: bool,
     has_copyright: bool,
+    has_reserved_sign: bool,
     has_span: bool,
     has_by: bool,
     n_fillers: usize,
+    n_rights: usize,
     n_names: usize,
     n_others: usize,
 }
@@ -189,11 +205,16 @@ impl Clause {
             _ if is_time_word(&own) => self.add_time_word(&own),
             _ if is_a(&own, class::STAMP) => self.has_stamp_label = true,
             _ if is_a(&own, class::COUNTER) => self.has_counter_label = true,
-            _ if is_a(&own, class::COPYRIGHT) => self.has_copyright = true,
+            _ if is_a(&own, class::COPYRIGHT) => {
+                self.has_copyright = true;
+                self.has_reserved_sign |= own.contains('©');
+            }
+            _ if is_a(&own, class::RESERVED) => self.has_reserved_sign = true,
+            _ if is_a(&own, class::RIGHTS) => self.n_rights += 1,
             _ if is_a(&own, class::DATE_FILLER) => {}
             _ if is_a(&own, class::FILLER) => self.n_fillers += 1,
             _ if is_a(&own, class::BY) => self.has_by = true,
-            _ if word.chars().any(char::is_uppercase) && !is_news_word(&own) => self.n_names += 1,
+            _ if word.chars().any(char::is_uppercase) && !is_important(&own) => self.n_names += 1,
             _ => self.n_others += 1,
         }
     }
@@ -228,8 +249,12 @@ impl Clause {
         if self.has_copyright && self.n_numbers > 0 && self.n_years == self.n_numbers {
             return Some((PassingKind::Stamp, Form::Labelled));
         }
+        // "© The Harbour Post", "All rights reserved."
+        if self.has_reserved_sign && self.n_numbers + self.n_others == 0 {
+            return Some((PassingKind::Stamp, Form::Labelled));
+        }
         let is_by_someone = self.has_by && self.n_names <= MAX_NAMES;
-        if self.n_others > 0 || self.n_names > 0 && !is_by_someone {
+        if self.n_others + self.n_rights > 0 || self.n_names > 0 && !is_by_someone {
             return None;
         }
         if self.has_counter_label && self.n_numbers > 0 {
@@ -270,53 +295,8 @@ impl Clause {
 /// such as "Deadline:".
 fn n_label_words(words: &[&str]) -> usize {
     let n_words = words.iter().take(MAX_LABEL).position(|word| word.ends_with(':')).map_or(0, |at| at + 1);
-    let is_label = |word: &&str| !has_digit(word) && !is_news_word(&bare(word));
+    let is_label = |word: &&str| !has_digit(word) && !is_important(&bare(word));
     if words[..n_words].iter().all(is_label) { n_words } else { 0 }
-}
-
-/// What a word says, as bits: a word may belong to several languages.
-mod class {
-    pub(super) const MONTH: u16 = 1;
-    pub(super) const WEEKDAY: u16 = 1 << 1;
-    pub(super) const UNIT_OF_TIME: u16 = 1 << 2;
-    pub(super) const SHORT_UNIT: u16 = 1 << 3;
-    pub(super) const OTHER_TIME: u16 = 1 << 4;
-    pub(super) const TIME: u16 = MONTH | WEEKDAY | UNIT_OF_TIME | SHORT_UNIT | OTHER_TIME;
-    pub(super) const AGE: u16 = 1 << 5;
-    pub(super) const STAMP: u16 = 1 << 6;
-    pub(super) const COUNTER: u16 = 1 << 7;
-    pub(super) const COPYRIGHT: u16 = 1 << 8;
-    pub(super) const BY: u16 = 1 << 9;
-    pub(super) const DATE_FILLER: u16 = 1 << 10;
-    pub(super) const FILLER: u16 = 1 << 11;
-}
-
-/// The classes of all known words.
-static WORDS: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
-    let lists = [
-        (MONTHS, class::MONTH),
-        (WEEKDAYS, class::WEEKDAY),
-        (UNITS_OF_TIME, class::UNIT_OF_TIME),
-        (SHORT_UNITS, class::SHORT_UNIT),
-        (OTHER_TIMES, class::OTHER_TIME),
-        (AGES, class::AGE),
-        (STAMPS, class::STAMP),
-        (COUNTERS, class::COUNTER),
-        (COPYRIGHT, class::COPYRIGHT),
-        (BY, class::BY),
-        (DATE_FILLERS, class::DATE_FILLER),
-        (FILLERS, class::FILLER),
-    ];
-    let mut words = HashMap::new();
-    for (list, bit) in lists {
-        list.split_ascii_whitespace().for_each(|word| *words.entry(word).or_default() |= bit);
-    }
-    words
-});
-
-/// Whether a word in lower case belongs to one of these classes.
-fn is_a(word: &str, classes: u16) -> bool {
-    WORDS.get(word).is_some_and(|own| own & classes != 0)
 }
 
 /// Whether a word has a digit.
@@ -349,7 +329,7 @@ pub(super) fn is_date_or_clock(word: &str) -> bool {
 }
 
 pub(super) fn is_unit_of_time(word: &str) -> bool {
-    is_a(word, class::UNIT_OF_TIME | class::SHORT_UNIT)
+    is_a(word, class::UNIT_OF_TIME | class::SHORT_UNIT_OF_TIME)
 }
 
 /// Whether a word may stand next to a number without saying what it means.
@@ -396,82 +376,6 @@ pub fn is_calendar_date(word: &str) -> bool {
         || (first.len() == 4 && is_year(first) && is_day_and_month(second, third))
 }
 
-const MONTHS: &str = "january february march april may june july august september october november december jan feb \
-    mar apr jun jul aug sep sept oct nov dec januar jänner februar märz mai juni juli oktober dezember mär mrz okt dez \
-    janvier février mars avril juin juillet août septembre octobre novembre décembre janv févr fév avr juil déc enero \
-    febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre ene abr dic gennaio febbraio \
-    aprile maggio giugno luglio settembre ottobre dicembre gen mag giu lug set ott januari februari maart mei augustus \
-    janeiro fevereiro março maio junho julho setembro outubro novembro dezembro";
-
-const WEEKDAYS: &str = "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays \
-    fridays saturdays sundays mon tue tues wed thu thur thurs fri sat sun montag dienstag mittwoch donnerstag freitag \
-    samstag sonnabend sonntag montags dienstags mittwochs donnerstags freitags samstags sonntags mo di mi do fr sa so \
-    lundi mardi mercredi jeudi vendredi samedi dimanche lun mer jeu ven sam dim lunes martes miércoles jueves viernes \
-    sábado domingo mié jue vie sáb dom lunedì martedì mercoledì giovedì venerdì sabato domenica maandag dinsdag \
-    woensdag donderdag vrijdag zaterdag zondag segunda-feira terça-feira quarta-feira quinta-feira sexta-feira";
-
-const UNITS_OF_TIME: &str = "hour hours hr hrs day days week weeks month months year years stunde stunden std tag tage \
-    tagen woche wochen monat monate monaten monats jahr jahre jahren heure heures jour jours semaine semaines mois an \
-    ans année années hora horas día días semana semanas mes meses año años ora ore giorno giorni settimana settimane \
-    mese mesi anno anni uur dag dagen weken maand maanden jaar dia dias mês ano anos";
-
-const SHORT_UNITS: &str = "second seconds sec secs minute minutes min mins ms millisecond milliseconds sekunde sekunden \
-    sek minuten millisekunden seconde secondes minuto minutos segundo segundos minuti secondi secondo seconden";
-
-const OTHER_TIMES: &str = "am pm a.m p.m uhr h gmt utc cet cest est edt cst cdt pst pdt bst mez mesz today yesterday \
-    tomorrow now heute gestern morgen jetzt aujourd'hui hui hier demain maintenant hoy ayer mañana ahora oggi ieri \
-    vandaag gisteren hoje ontem";
-
-/// Words of the time since something happened.
-const AGES: &str = "ago just vor hace fa geleden atrás há seit";
-
-/// Labels of time stamps.
-const STAMPS: &str = "as updated update updates modified changed edited revised reviewed checked verified posted \
-    published created made generated rendered retrieved accessed crawled printed built cached loaded served refreshed \
-    recorded synced timestamp lastmod last-modified current local aktualisiert aktualisierung geändert bearbeitet \
-    veröffentlicht erstellt geladen generiert abgerufen gedruckt stand aktuell actualisé actualisée mis mise publié \
-    publiée modifié modifiée modification généré générée chargé chargée imprimé consulté locale actualizado \
-    actualizada actualización publicado publicada modificado modificada modificación generado generada aggiornato \
-    aggiornata aggiornamento pubblicato pubblicata modificato modificata generato bijgewerkt gewijzigd gepubliceerd \
-    geplaatst atualizado atualizada atualização";
-
-/// Labels of counters.
-const COUNTERS: &str = "views view viewed viewing viewers watching looking browsing visitors visitor visits visit likes \
-    like liked shares share shared followers follower subscribers subscriber comments comment replies reply responses \
-    online clicks click hits hit reads read readers rated ratings rating reviews review stars forks retweets tweets \
-    reactions downloads downloaded upvotes points bookmarks favorites cart basket uptime besucher besuche aufrufe \
-    aufruf abrufe zugriffe gelesen angesehen ansehen angeschaut sehen schauen leser geteilt abonnenten kommentare \
-    kommentar antworten antwort klicks heruntergeladen bewertungen bewertung gefällt reaktionen warenkorb vues vue \
-    visites visite visiteurs visiteur partages partage abonnés commentaires commentaire réponses réponse ligne lectures \
-    lecture lecteurs lu lus consultent regardent avis téléchargements clics aime aiment visitas visita visitantes \
-    vistas visualizaciones visto viendo mirando compartido compartidos seguidores suscriptores comentarios comentario \
-    respuestas respuesta línea lecturas leído lectores descargas gusta valoraciones reseñas opiniones visualizzazioni \
-    visite visitatori condivisioni commenti commento risposte risposta letture lettori iscritti linea recensioni \
-    valutazioni weergaven bezoekers reacties visualizações comentários";
-
-const COPYRIGHT: &str = "copyright ©";
-
-/// Words before the name of an author.
-const BY: &str = "by von par por da door";
-
-/// Words within a date.
-const DATE_FILLERS: &str = "of the de del le den der el il di th st nd rd";
-
-/// Words around stamps and counters that say nothing else.
-const FILLERS: &str = "a an in on at to is are was were be been has have this that these it its you your we our their now \
-    right currently already so far total all times time people person persons users user members member guests \
-    guest others other more than over about number page article item product post story video and or with last latest \
-    first most recently there die das des dem ein eine einen und oder vom zu zum zur im am an auf mit ist sind wurde \
-    wurden wird werden hat haben dieser diese dieses diesen es sich gerade derzeit momentan bereits schon bisher \
-    insgesamt mal um mir artikel beitrag seite produkt personen nutzer benutzer gäste gast mitglieder mitglied andere \
-    anderen weitere anzahl zahl letzte letzten letzter zuletzt la les l un une des du et ou à au aux en dans sur est \
-    sont a ont été cet cette ce ces y actuellement déjà fois personnes personne utilisateurs membres membre invités \
-    autres nombre date dernière dernier los las una al o por con es son está están ha han sido este esta se artículo \
-    página producto vídeo ya actualmente veces personas persona usuarios usuario miembros invitados otros otras número \
-    me última último fecha lo i gli della su per sono hanno questo questa articolo pagina prodotto già attualmente \
-    volte persone utenti ospiti altri numero totale ultima ultimo alle het een op om dit laatst laatste às em o \
-    heure zeit uhrzeit ortszeit";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -499,6 +403,8 @@ mod tests {
             ("Server time: 2026-01-01 10:01:00", Stamp),
             ("pubDate: 10:01:00", Clock),
             ("© 2026 The Harbour Post", Stamp),
+            ("© U.S. Department of Ferries. All rights reserved.", Stamp),
+            ("Served by node fra-17 in 12 ms", Clock),
             ("© 2010–2026 Capitainerie de la ville", Stamp),
             ("12 comments", Counter),
             ("1,204 views · 3 shares", Counter),
@@ -515,6 +421,9 @@ mod tests {
             "12 dead",
             "Copyright fee: 12 per copy",
             "Chapter 12",
+            "Your rights",
+            "All rights",
+            "Copyright",
             "within 30 days",
             "30 days",
             "every 6 hours",
@@ -551,9 +460,20 @@ mod tests {
     }
 
     #[test]
+    fn a_date_and_nothing_else_is_a_day() {
+        let day = |text: &str| only_date(text).map(|date| date.to_rfc3339()[..10].to_owned());
+        assert_eq!(day("29 avr. 2022").as_deref(), Some("2022-04-29"));
+        assert_eq!(day("1 déc. 2019").as_deref(), Some("2019-12-01"));
+        assert_eq!(day("31.12.2026").as_deref(), Some("2026-12-31"));
+        assert_eq!(day("Applications close on 5 May 2026"), None);
+        assert_eq!(day("14:05"), None);
+    }
+
+    #[test]
     fn a_date_that_goes_back_is_seen() {
         assert!(goes_back("1 December 2026", "20 November 2026"));
         assert!(goes_back("2026-12-01", "2026-11-20"));
+        assert!(goes_back("31.12.2026", "20.11.2026"));
         assert!(!goes_back("18 November 2026", "19 November 2026"));
         assert!(!goes_back("14:35", "14:05"));
         assert!(!goes_back("05/06/2026", "06/05/2026"), "the order of day and month is unknown");

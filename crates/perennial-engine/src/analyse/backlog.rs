@@ -29,7 +29,7 @@ use super::store_pool::StorePool;
 use super::{Analyst, PageText, SubresourceCache};
 use perennial_archive::store::{
     Analysis, Capture, CaptureKind, Commit, NewTree, PackedTree, PageState, QuarantineReason,
-    QuarantinedRecord, Store,
+    QuarantinedRecord, Store, remade_at,
 };
 use perennial_archive::{Archive, ArchivedResponse, LEFT_OUT_BASE, LeftOutVersion, links};
 
@@ -336,8 +336,8 @@ impl PageAnalyst {
                     analyse_version(page, time, identity.clone(), state, comparison, Some(title))?;
                 // Earlier changes are read with the tree of the earlier engine, so it remains where it can.
                 match (remade.and_then(|state| state.tree), &mut next.tree) {
-                    (Some((time_before, tree)), _) if analysis.tree.is_some() => {
-                        analysis.remade_before = Some((time_before, NewTree::following(tree, None)?));
+                    (Some((_, tree)), _) if analysis.tree.is_some() => {
+                        analysis.remade_before = Some((remade_at(time), NewTree::following(tree, None)?));
                     }
                     (Some(_), Some((tree_time, tree))) => {
                         *tree_time = time;

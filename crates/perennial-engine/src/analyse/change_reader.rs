@@ -12,7 +12,7 @@ use perennial_core::url::PageId;
 
 use super::compare::{NoiseSource, weigh};
 use super::{AdFilters, OperationReport, reported_entries};
-use perennial_archive::store::{ChangeRow, Store, TreeReader};
+use perennial_archive::store::{ChangeRow, Store, TreeReader, remade_at};
 
 /// The difference between two consecutive observations.
 pub struct ChangeDetails {
@@ -55,11 +55,14 @@ impl<'s> ChangeReader<'s> {
             Some((time, tree)) if time == time_before => Some(tree),
             _ => self.trees.tree_at(row.page, time_before)?,
         };
-        let after = self.trees.tree_at(row.page, row.time)?;
-        let Some((before, after)) = before.zip(after).filter(|(before, after)| before.engine == after.engine)
-        else {
-            return Ok(None);
+        let Some(after) = self.trees.tree_at(row.page, row.time)? else { return Ok(None) };
+        let is_comparable = |before: &BlockTree| before.engine == after.engine;
+        let before = match before {
+            // It was compared with an earlier version too, by an earlier engine.
+            Some(before) if !is_comparable(&before) => self.trees.tree_at(row.page, remade_at(row.time))?,
+            before => before,
         };
+        let Some(before) = before.filter(is_comparable) else { return Ok(None) };
         let delta = diff(&before, &after);
         let history = NoiseSource::Stored(&row.noise);
         let assessment = weigh(&delta, &ImportanceConfig::default(), self.filters, &row.url, history);

@@ -153,13 +153,17 @@ pub(super) fn weigh(
         _ => &[],
     };
     let empty = NoiseHistory::default();
+    let judge_of = match history {
+        NoiseSource::Learned(history) => history.judge(delta),
+        NoiseSource::Unknown | NoiseSource::Stored(_) => empty.judge(delta),
+    };
     let mut place = 0;
     assess(delta, config, &mut |operation| {
         place += 1;
         let noise = match history {
-            NoiseSource::Unknown => empty.noise(operation),
-            NoiseSource::Learned(history) => {
-                let (noise, reverse) = (history.noise(operation), history.noise(&turned(operation)));
+            NoiseSource::Unknown => judge_of.noise(operation),
+            NoiseSource::Learned(_) => {
+                let (noise, reverse) = (judge_of.noise(operation), judge_of.noise(&turned(operation)));
                 if reverse.share > noise.share { reverse } else { noise }
             }
             NoiseSource::Stored(_) => stored.get(place - 1).copied().unwrap_or_default(),

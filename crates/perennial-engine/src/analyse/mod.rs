@@ -44,7 +44,7 @@ pub use compare::{
 };
 pub use excerpt::{ChangedPart, changed_parts};
 pub use filters::{AdFilters, update as update_filters};
-pub use part::{ImportanceShift, PartEffect, PartEffectQuery, PartTreatment, part_texts};
+pub use part::{ImportanceShift, PartEffect, PartEffectQuery, PartTreatment, is_entry_in_part, part_texts};
 pub use spec::{LoadedPage, PageSpec};
 pub use store_pool::StorePool;
 pub use subresources::SubresourceCache;

@@ -133,8 +133,8 @@ impl PartEffectQuery<'_> {
             let trees = {
                 let shared = snapshot.lock();
                 let store = shared.store();
-                let before = row.before.map(|before| store.tree_at(row.page, before)).transpose()?.flatten();
-                before.zip(store.tree_at(row.page, row.time)?)
+                let trees = row.before.map(|before| store.comparable_trees(row.page, before, row.time));
+                trees.transpose()?.flatten()
             };
             let trees = trees.filter(|(before, after)| before.engine == after.engine);
             let (entries, then) = match &trees {
@@ -236,8 +236,6 @@ impl PartEffect {
         then: f64,
     ) {
         let importance = row.status.reported_importance().get();
-        let is_inside =
-            |entry: &OperationReport| is_in_part(&entry.before, before) && is_in_part(&entry.after, after);
         let counted: Vec<&OperationReport> = entries.iter().filter(|entry| entry.share > 0.0).collect();
         self.n_changes += 1;
         self.importance += importance;
@@ -256,12 +254,17 @@ impl PartEffect {
         if before != after {
             self.n_touching += 1;
             self.importance_touching += importance;
-            if counted.iter().all(|entry| is_inside(entry)) {
+            if counted.iter().all(|entry| is_entry_in_part(entry, (before, after))) {
                 self.n_inside += 1;
                 self.importance_inside += importance;
             }
         }
     }
+}
+
+/// Whether an operation concerns words inside the part only.
+pub fn is_entry_in_part(entry: &OperationReport, (before, after): (&str, &str)) -> bool {
+    is_in_part(&entry.before, before) && is_in_part(&entry.after, after)
 }
 
 /// Whether the part contains the words of an element.

@@ -7,7 +7,7 @@ use perennial_core::page::segment::{BlockTree, Selector};
 use perennial_core::search::passages;
 use perennial_core::time::Timestamp;
 
-use crate::analyse::{AdFilters, ChangeDetails, ChangeReader, OperationReport, part_texts};
+use crate::analyse::{AdFilters, ChangeDetails, ChangeReader, OperationReport, is_entry_in_part, part_texts};
 use perennial_archive::store::{ChangeRow, Store, parse_site_name};
 use perennial_archive::{Archive, SharedSnapshot};
 
@@ -82,8 +82,10 @@ impl<'s> ChangeMatcher<'s> {
         let mut selected = None;
         if let Some(selector) = &condition.selector {
             selected = self.selected(candidate.row, selector)?;
-            if selected.is_none() {
-                return Ok(false);
+            match &selected {
+                None => return Ok(false),
+                Some(texts) if self.is_part_noise(candidate, condition, texts)? => return Ok(false),
+                Some(_) => {}
             }
         } else if condition.needs_texts() {
             self.read_trees(candidate)?;
@@ -100,6 +102,23 @@ impl<'s> ChangeMatcher<'s> {
             (contents.before, contents.after) = (texts(before), texts(after));
         }
         Ok(condition.holds(&candidate.change(), &contents))
+    }
+
+    /// Whether the change is noise, and the page's history shows it for each operation in the part. Whoever watches a
+    /// part wants to know about its first change, also if filter lists or the form of its text speak against it.
+    fn is_part_noise(
+        &mut self,
+        candidate: &mut CandidateChange<'_>,
+        condition: &ChangeCondition,
+        (before, after): &(String, String),
+    ) -> anyhow::Result<bool> {
+        if condition.wants_noise() || candidate.row.status != ChangeStatus::NoiseOnly {
+            return Ok(false);
+        }
+        let entries = self.entries(candidate)?;
+        let mut inside = entries.iter().filter(|entry| is_entry_in_part(entry, (before, after))).peekable();
+        let is_earned = |entry: &OperationReport| entry.reason.is_some_and(|reason| reason.is_earned());
+        Ok(inside.peek().is_some() && inside.all(is_earned))
     }
 
     /// The details of the change; `None` if the two versions cannot be compared.

@@ -82,7 +82,11 @@ pub(super) fn notice_text(notice: &Notice) -> String {
         put(&format!("and {} more", notice.n_changes - notice.changes.len()));
     }
     let part = notice.part.as_ref().map(|part| format!(" in the {}", part_name(part))).unwrap_or_default();
-    put(&format!("{}{part}, importance {:.2}", size(notice.importance), notice.importance));
+    let importance = match notice.importance {
+        small if small > 0.0 && small < 0.01 => "below 0.01".to_owned(),
+        importance => format!("{importance:.2}"),
+    };
+    put(&format!("{}{part}, importance {importance}", size(notice.importance)));
     put(&format!("seen {}, rule {}", notice.after, notice.rule));
     notice.link.iter().for_each(|link| put(link));
     body

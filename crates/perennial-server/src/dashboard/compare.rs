@@ -203,8 +203,8 @@ impl<'a> VersionPair<'a> {
             let shared = snapshot.lock();
             let store = shared.store();
             let page = store.page(self.url)?.context("internal error: the page vanished from the store")?;
-            let before = store.tree_at(page.id, end_of_second(self.before))?;
-            let trees = before.zip(store.tree_at(page.id, end_of_second(self.after))?);
+            let (before, after) = (end_of_second(self.before), end_of_second(self.after));
+            let trees = store.comparable_trees(page.id, before, after)?;
             (trees, StoredChange::between(store, self.url, self.before, self.after)?)
         };
         let Some((before, after)) = trees else { return Ok(None) };

@@ -70,7 +70,7 @@ pub(super) struct ChangesArgs {
     /// Only operations with a text that matches this regular expression
     #[arg(long, value_name = "RE")]
     text: Option<Regex>,
-    /// Only operations in blocks with this role (main, nav, ad, header, footer, comments, other), or in one block (B1.2)
+    /// Only operations in blocks with this role (main, nav, ad, header, footer, comments, related, other), or in one block (B1.2)
     #[arg(long, value_name = "ROLE|REF")]
     block: Option<BlockPlace>,
     /// Only changes of the text in the part with this CSS selector

@@ -47,7 +47,8 @@ pub enum WordRun {
     Other(Range<usize>, Range<usize>),
 }
 
-/// Maximum steps of the search between two anchors. With more differences the whole stretch differs.
+/// Maximum steps of the search between two anchors. Its cost grows with their square, and a reader sees a stretch with
+/// more differences as rewritten.
 const MAX_EDITS: usize = 400;
 
 /// The runs of two sequences in order.

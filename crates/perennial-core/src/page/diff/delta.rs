@@ -251,6 +251,8 @@ pub struct ElementMove {
     pub importance: f32,
     /// The element as it is after.
     pub element: Element,
+    /// The element as it was, if it was edited too.
+    pub before: Option<Element>,
     /// Whether it is a link whose name is part of a text that moved too.
     pub is_in_text: bool,
 }
@@ -409,7 +411,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// In a block with more insertions and deletions, replacements are not searched.
+/// In a block with more insertions and deletions, replacements are not searched: each search passes all of them.
 const MAX_REPLACEMENTS: usize = 300;
 
 /// The inserted or deleted elements of a kind, each with the number of elements that stayed before it.
@@ -535,10 +537,12 @@ fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> 
     inserted.chain(deleted).chain(updated).chain(regrouped)
 }
 
+/// A reader sees an edit first, wherever the text is now.
 fn element_move(moved: &ElementMove) -> Operation<'_> {
+    let before = moved.before.as_ref();
     Operation {
-        kind: OperationKind::Move,
-        subject: Subject::Element { before: Some(&moved.element), after: Some(&moved.element) },
+        kind: if before.is_some() { OperationKind::Update } else { OperationKind::Move },
+        subject: Subject::Element { before: before.or(Some(&moved.element)), after: Some(&moved.element) },
         block_before: Some(&moved.from.0),
         block_after: Some(&moved.to.0),
         within: None,

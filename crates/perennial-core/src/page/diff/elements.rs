@@ -76,7 +76,17 @@ pub(super) fn find_changes(
     delta: &mut Delta,
 ) -> ElementMatches {
     let (mut entries, same_leaves) = entries(before, after, matching);
-    let moves = find_moves(before, after, &mut entries);
+    let mut moves = find_moves(before, after, &mut entries);
+    for entry in &mut entries {
+        let (Some(b), Some(a)) = (entry.before, entry.after) else { continue };
+        let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
+        for kind in ElementKind::ALL.into_iter().filter(|_| typography == Typography::Ignored) {
+            match_apart_from_typography(was, is, kind, &mut entry.lists[kind as usize]);
+        }
+        find_updates(was, is, &mut entry.lists);
+    }
+    // Last, because an edit in the same block is more likely.
+    moves.extend(find_edited_moves(before, after, &mut entries));
     let mut moved = MovedElements::default();
     let mut n_moved_in: HashMap<usize, [u32; 3]> = HashMap::new();
     for &ElementPair { kind, before: (b, i), after: (a, j) } in &moves {
@@ -88,10 +98,6 @@ pub(super) fn find_changes(
     for entry in &mut entries {
         let (Some(b), Some(a)) = (entry.before, entry.after) else { continue };
         let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
-        for kind in ElementKind::ALL.into_iter().filter(|_| typography == Typography::Ignored) {
-            match_apart_from_typography(was, is, kind, &mut entry.lists[kind as usize]);
-        }
-        find_updates(was, is, &mut entry.lists);
         let moved_in = n_moved_in.get(&a).copied().unwrap_or_default();
         if let Some(mut block) = block_delta(was, is, &entry.lists, moved_in) {
             (block.before, block.after) = (before.reference(b), after.reference(a));
@@ -116,7 +122,8 @@ pub(super) fn add_moves(
 ) {
     for (pair, has_moved) in moves.iter().zip(has_moved) {
         let Some(moved) = element_move(before, after, pair) else { continue };
-        if *has_moved { delta.moves.push(moved) } else { delta.shifted.push(moved) }
+        let is_seen = *has_moved || moved.before.is_some();
+        if is_seen { delta.moves.push(moved) } else { delta.shifted.push(moved) }
     }
     mark_links_in_moved_texts(after, &mut delta.moves);
 }
@@ -268,6 +275,68 @@ fn find_moves(before: &DiffTree, after: &DiffTree, entries: &mut [BlockPair]) ->
     moves
 }
 
+/// Minimum number of words of a text that is recognised in another block though it was edited, and maximum word
+/// distance. Both are stricter than within a block ([`super::similar`]), because blocks of a page often share short texts
+/// and phrases.
+const MIN_MOVED_WORDS: usize = 5;
+const MOVED: f64 = 0.3;
+
+/// Texts without a partner that were edited and are in another block now, such as a paragraph that became a list item.
+/// Removes them from the unmatched ones.
+fn find_edited_moves<'b>(
+    before: &'b DiffTree,
+    after: &'b DiffTree,
+    entries: &mut [BlockPair],
+) -> Vec<ElementPair> {
+    const KIND: ElementKind = ElementKind::Text;
+    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    for entry in entries.iter() {
+        let list = &entry.lists[KIND as usize];
+        if let Some((b, was)) = entry.before.and_then(|b| Some((b, before.all[b].block?))) {
+            gone.extend(list.rest_before.iter().map(|&i| (b, i, was)));
+        }
+        if let Some((a, is)) = entry.after.and_then(|a| Some((a, after.all[a].block?))) {
+            come.extend(list.rest_after.iter().map(|&j| (a, j, is)));
+        }
+    }
+    let is_long =
+        |(_, index, block): &(usize, u32, &Block)| n_words(text_at(block, KIND, *index)) >= MIN_MOVED_WORDS;
+    gone.retain(is_long);
+    come.retain(is_long);
+    if gone.is_empty() || come.is_empty() {
+        return Vec::new();
+    }
+    // No two places are the same, so only the words decide.
+    let [texts_before, texts_after] = [(&gone, 0), (&come, 1)].map(|(texts, odd)| {
+        let open = |(n, &(_, index, block)): (usize, &(usize, u32, &'b Block))| UnmatchedElement {
+            text: text_at(block, KIND, index),
+            place: 2 * n + odd,
+            story: story_at(block, KIND, index),
+        };
+        texts.iter().enumerate().map(open).collect::<Vec<_>>()
+    });
+    let near = |&(i, j): &(usize, usize)| word_distance(texts_before[i].text, texts_after[j].text) <= MOVED;
+    let pairs: Vec<_> = pair_similar(&texts_before, &texts_after).into_iter().filter(near).collect();
+    let (mut taken_before, mut taken_after) = (HashSet::new(), HashSet::new());
+    let mut moves = Vec::new();
+    for (i, j) in pairs {
+        let (before, after) = ((gone[i].0, gone[i].1), (come[j].0, come[j].1));
+        taken_before.insert(before);
+        taken_after.insert(after);
+        moves.push(ElementPair { kind: KIND, before, after });
+    }
+    for entry in entries {
+        let list = &mut entry.lists[KIND as usize];
+        if let Some(b) = entry.before {
+            list.rest_before.retain(|i| !taken_before.contains(&(b, *i)));
+        }
+        if let Some(a) = entry.after {
+            list.rest_after.retain(|j| !taken_after.contains(&(a, *j)));
+        }
+    }
+    moves
+}
+
 /// Unmatched elements by ID, in reverse order because `pop` must return the first.
 fn left_over(
     before: &DiffTree,
@@ -285,17 +354,25 @@ fn left_over(
 }
 
 fn element_move(before: &DiffTree, after: &DiffTree, pair: &ElementPair) -> Option<ElementMove> {
-    let &ElementPair { kind, before: (b, from_index), after: (a, to_index) } = pair;
+    let &ElementPair { kind, before: (b, i), after: (a, to_index) } = pair;
     let is = after.all[a].block?;
     Some(ElementMove {
         from: before.reference(b),
-        from_index,
+        from_index: i,
         to: after.reference(a),
         to_index,
         importance: is.importance,
         element: element_at(is, kind, to_index),
+        before: edited(before.all[b].block?, is, kind, (i, to_index)),
         is_in_text: false,
     })
+}
+
+/// The text before, if words of it changed.
+fn edited(was: &Block, is: &Block, kind: ElementKind, (i, j): (u32, u32)) -> Option<Element> {
+    let (before, after) = (text_at(was, kind, i), text_at(is, kind, j));
+    let is_edited = kind == ElementKind::Text && without_typography(before) != without_typography(after);
+    is_edited.then(|| element_at(was, kind, i))
 }
 
 fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {

@@ -279,7 +279,8 @@ fn pair_items(old: &[ListItem], new: &[ListItem]) -> Vec<Option<usize>> {
     pairs
 }
 
-/// Maximum distance in ranks between two items of the same title that match.
+/// Maximum distance in ranks between two items of the same title that match. Further apart, "Read more" and "Live" are
+/// different stories with the same title.
 const NEAR_RANKS: usize = 10;
 
 fn pair_by_title(old: &[ListItem], new: &[ListItem], pairs: &mut [Option<usize>], is_taken: &mut [bool]) {

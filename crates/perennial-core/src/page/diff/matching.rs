@@ -1,6 +1,7 @@
 //! Two trees -> pairs of matching blocks: step 0, which P-VISUAL omits (docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! There are five passes. Each one matches blocks that the passes before it left open:
+//! There are five passes, the most certain first, because a wrong pair would take the partner of a right one. Each one
+//! matches blocks that the passes before it left open:
 //!
 //! 1. the same ID at the same reference;
 //! 2. the same ID anywhere;
@@ -15,11 +16,14 @@ use super::tree::DiffTree;
 use super::words::{hash, n_shared, word_hashes};
 use crate::page::segment::{Block, NodeId};
 
-/// Minimum similarity of two leaves that match.
+/// Minimum similarity of two leaves that match. It is low, because a leaf that matches wrongly costs nothing (its elements
+/// are compared one by one, and moves are found anywhere), while a missed match turns edits into deletions and
+/// insertions.
 const SIMILAR: f64 = 0.3;
 /// Features that more leaves share are ignored: they identify no leaf, and comparing all their holders is expensive.
 const MAX_SHARERS: usize = 8;
-/// Maximum difference in left edge and width of boxes in the same column.
+/// Maximum difference in left edge and width of boxes in the same column: more than a scroll bar or a margin, less than
+/// the gap between columns.
 const SAME_COLUMN_PX: f32 = 24.0;
 
 /// For each block of one tree, the number of its partner in the other one. The roots are partners.

@@ -16,7 +16,8 @@ use crate::page::segment::{Block, LeafPiece};
 
 /// Weight of an element per word. An element that kept its place in the tree weighs 1 more, which breaks ties.
 const WEIGHT: u64 = 1 << 10;
-/// Number of occurrences of repeated words that are tried on each side of the expected one.
+/// Number of occurrences of repeated words that are tried on each side of the expected one. A menu appears twice or three
+/// times on a page, hardly more.
 const MAX_TRIED: usize = 2;
 
 /// The relocated blocks and elements that a reader sees in a different order.

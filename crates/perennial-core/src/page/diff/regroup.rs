@@ -9,11 +9,13 @@ use std::ops::Range;
 use super::similar::UnmatchedElement;
 use super::words::{bag_distance, n_shared, word_hashes};
 
-/// Number of first words by which a text is found.
+/// Number of first words by which a text is found. One word begins too many texts, and with three an edit at the
+/// beginning hides the text.
 const N_FIRST_WORDS: usize = 2;
-/// Maximum word distance of the texts together.
+/// Maximum word distance of the texts together, as for an edited text ([`super::similar`]).
 const SAME: f64 = 0.5;
-/// Minimum share of the words of each part that the whole contains.
+/// Minimum share of the words of each part that the whole contains. Otherwise a short part that went and a text that came
+/// would pass together with a long part that stayed.
 const CONTAINED: f64 = 0.6;
 
 /// Indexes of neighbouring texts before that hold the words of neighbouring texts after. One of the two sides is a

@@ -9,19 +9,24 @@ use std::collections::HashMap;
 
 use super::words::{bag_distance, n_shared, word_hashes};
 
-/// Maximum word distance of two texts that count as one edited text.
+/// Maximum word distance of two texts that count as one edited text. A reader who finds less than half of the words again
+/// sees a new text.
 const UPDATED: f64 = 0.5;
-/// Minimum share of common character pairs of two texts that count as one edited text.
+/// Minimum share of common character pairs of two texts that count as one edited text. It finds inflected and corrected
+/// words, which share no whole word. Two random texts of one language share up to half of their pairs.
 const ALIKE: f64 = 0.7;
-/// Minimum share of characters in common order of two short texts that count as one edited text.
+/// Minimum share of characters in common order of two short texts that count as one edited text: "Open" and "Opened"
+/// have too few pairs to compare.
 const SAME_LETTERS: f64 = 0.75;
 /// Longer texts are compared by words only.
 const MAX_LETTERS: usize = 400;
 /// Texts up to this length are compared character by character.
 const MAX_SHORT: usize = 64;
-/// Number of elements on each side of the old position with which an element is compared.
+/// Number of elements on each side of the old position with which an element is compared. Most edits change the number of
+/// rows or paragraphs by few.
 const NEAR: usize = 4;
-/// Number of its rarest features by which candidates for a text are found.
+/// Number of its rarest features by which candidates for a text are found. An edit that changes all six leaves little of
+/// the text.
 const MAX_FEATURES: usize = 6;
 /// Maximum number of texts per feature that are compared, nearest first.
 const MAX_SHARERS: usize = 8;

@@ -466,3 +466,26 @@ fn two_stories_with_different_urls_are_never_one_edit() {
         ["delete link Announcing Rust 1.67.0 B1 B1", "insert link Announcing Rust 1.67.1 B1 B1"]
     );
 }
+
+/// A paragraph that becomes a list item, or moves to a different part of the page, is not deleted and inserted.
+#[test]
+fn a_text_that_moves_and_is_edited_is_one_update() {
+    let rest = |n: usize| leaf(&[], &[], &[["first words that stay", "last words that stay"][n]]);
+    let clause = "every mooring costs ten euro a night in summer";
+    let edited = clause.replace("ten", "twelve");
+    let before = tree("1", vec![leaf(&[], &[], &["first words that stay", clause]), rest(1)]);
+    let after = tree("2", vec![rest(0), leaf(&[], &[], &["last words that stay", &edited])]);
+    let delta = check(&before, &after);
+    assert_eq!(lines(&delta), [format!("update text {edited} B1 B2")]);
+    let into_new = tree("3", vec![rest(0), rest(1), leaf(&[], &[], &[&edited])]);
+    assert_eq!(lines(&check(&before, &into_new)), [format!("update text {edited} B1 B3")]);
+    let typography = clause.to_uppercase();
+    let respelled = tree("4", vec![rest(0), leaf(&[], &[], &["last words that stay", &typography])]);
+    assert!(lines(&check(&before, &respelled)).iter().all(|line| line.starts_with("move")));
+    let other = tree(
+        "5",
+        vec![rest(0), leaf(&[], &[], &["last words that stay", "dogs travel free of charge on deck"])],
+    );
+    let found = lines(&check(&before, &other));
+    assert!(found[0].starts_with("delete") && found[1].starts_with("insert"), "{found:?}");
+}

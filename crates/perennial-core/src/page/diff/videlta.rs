@@ -245,6 +245,9 @@ fn write_move(out: &mut String, moved: &ElementMove) {
     if moved.is_in_text {
         number(out, "inText", true);
     }
+    if let Some(before) = &moved.before {
+        attribute(out, "was", before.text());
+    }
     let _ = writeln!(
         out,
         " fromBlock=\"{}\" fromN=\"{}\" toBlock=\"{}\" toN=\"{}\" importance=\"{}\"/>",
@@ -585,6 +588,10 @@ fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
         to_index: parse(tag, "toN")?,
         importance: parse(tag, "importance")?,
         element: read_element(tag, element_kind_from_tag(tag.name().0)?, "")?,
+        before: match has(tag, "was") {
+            true => Some(Element::new(ElementKind::Text, &vixml::text(tag, "was")?, "")),
+            false => None,
+        },
         is_in_text: optional(tag, "inText")?.unwrap_or(false),
     })
 }

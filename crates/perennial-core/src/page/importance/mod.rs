@@ -194,7 +194,9 @@ impl ChangedWords {
         let weight = match operation.role {
             _ if judgement.is_advertisement => ADVERTISEMENT_WORDS,
             Some(BlockRole::Advertisement) => ADVERTISEMENT_WORDS,
-            Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer) => FRAME_WORDS,
+            Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Related) => {
+                FRAME_WORDS
+            }
             Some(BlockRole::Main | BlockRole::Comments | BlockRole::Other) | None => 1.0,
         };
         self.0 += weight * n_changed_words(operation) * (1.0 - judgement.noise.clamp(0.0, 1.0));

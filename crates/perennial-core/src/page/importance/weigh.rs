@@ -95,10 +95,16 @@ pub(super) fn part(
     OperationPart { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
 }
 
-/// Navigation, header, footer and advertisements are not read through, however long they are.
+/// Navigation, header, footer, other stories and advertisements are not read through, however long they are.
 fn length_at(operation: &Operation, context: &OperationContext) -> f64 {
     match operation.role {
-        Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement) => 1.0,
+        Some(
+            BlockRole::Navigation
+            | BlockRole::Header
+            | BlockRole::Footer
+            | BlockRole::Related
+            | BlockRole::Advertisement,
+        ) => 1.0,
         _ => context.length,
     }
 }
@@ -157,8 +163,16 @@ fn element_share(
     if is_counted_elsewhere(operation, config.form) {
         return 0.0;
     }
-    let Some((block, n_operations, n_kinds)) = context.at(operation) else { return 0.0 };
     let Some(kind) = operation.element_kind() else { return 0.0 };
+    let Some((block, n_operations, n_kinds)) = context.at(operation) else {
+        // A text that was edited and is in a new block now.
+        return match (operation.kind, before, after) {
+            (OperationKind::Update, Some(before), Some(after)) => {
+                words_changed(before, after) / element_mass(before).max(element_mass(after)).max(1.0)
+            }
+            _ => 0.0,
+        };
+    };
     let weight = operation_weight(operation.kind, config);
     let distance = || match (before, after) {
         (Some(before), Some(after)) if operation.kind == OperationKind::Update => {

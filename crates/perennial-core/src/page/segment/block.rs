@@ -58,19 +58,22 @@ pub enum BlockRole {
     Header,
     Footer,
     Comments,
+    /// Stories of other pages.
+    Related,
     #[default]
     Other,
 }
 
 impl BlockRole {
     /// All roles, with their names in Vi-XML.
-    pub const NAMES: [(BlockRole, &str); 7] = [
+    pub const NAMES: [(BlockRole, &str); 8] = [
         (BlockRole::Main, "main"),
         (BlockRole::Navigation, "navigation"),
         (BlockRole::Advertisement, "advertisement"),
         (BlockRole::Header, "header"),
         (BlockRole::Footer, "footer"),
         (BlockRole::Comments, "comments"),
+        (BlockRole::Related, "related"),
         (BlockRole::Other, "other"),
     ];
 

@@ -46,10 +46,12 @@ fn region(blocks: &[VisualBlock], first: usize, end: usize, heaviest_kept: u8) -
     Region { first, end, doc, children }
 }
 
-/// Minimum characters of prose in a run of blocks that is an article.
+/// Minimum characters of prose in a run of blocks that is an article: some eighty words. Teasers and descriptions of
+/// products are shorter.
 const MIN_ARTICLE_LETTERS: u32 = 500;
 
-/// Minimum words above or below an article that become a separate block. A lone headline is part of its text.
+/// Minimum words above or below an article that become a separate block. A lone headline is part of its text, and
+/// headlines rarely have more words.
 const MIN_WORDS_APART: u32 = 12;
 
 /// Separates the text of an article from its head (headline, author, date, first picture) and its tail (author note,
@@ -86,7 +88,8 @@ fn separate_article_edges(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     }
 }
 
-/// Maximum number of merge rounds. Each one at least halves the number of adjacent short blocks.
+/// Maximum number of merge rounds. Each one at least halves the number of adjacent short blocks, so a row of 64 scraps
+/// ends as one block.
 const MAX_ROUNDS: usize = 6;
 
 /// Merges a few isolated words (a date, a button, a caption) into the neighbour across the lighter separator. A reader

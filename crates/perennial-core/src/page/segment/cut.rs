@@ -14,10 +14,11 @@ use crate::page::layout::{Display, Rect};
 /// Deeper nodes are not divided, because the division recurses and a hostile page could exhaust the stack.
 const MAX_DEPTH: usize = 160;
 
-/// Maximum number of levels between a caption and its figure.
+/// Maximum number of levels between a caption and its figure. Content management systems wrap both a few times; a limit
+/// keeps the walk linear.
 const MAX_FIGURE_DEPTH: usize = 6;
 
-/// Maximum words of an element whose class name marks it as a caption.
+/// Maximum words of an element whose class name marks it as a caption. Longer ones are texts in a box with such a name.
 const MAX_CAPTION_WORDS: u32 = 100;
 
 /// How much each cue adds to the weight of a separator, 0 (none) to 10. Renaming a field changes the engine name of

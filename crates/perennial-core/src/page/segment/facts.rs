@@ -18,7 +18,15 @@ const AREA_PER_LETTER: f32 = 0.65;
 /// Area in square pixels of a field or button.
 const AREA_PER_CONTROL: f32 = 3000.0;
 
-/// Characters of prose (about fifty words) that outweigh the purpose suggested by a name.
+/// Letters of prose that make an element a section of the text. The real footers of an article, with tags and a note
+/// about the author, have fewer.
+const MIN_SECTION_LETTERS: u32 = 500;
+/// Letters of prose outside a header or footer that make it one: two or three sentences. Without them it contains the
+/// page.
+const MIN_PROSE_OUTSIDE: u32 = 200;
+
+/// Characters of prose (about fifty words) that outweigh the purpose suggested by a name. Shares of less prose than that
+/// say nothing.
 const MIN_PROSE_LETTERS: u32 = 250;
 
 /// A colour that represents any background image.
@@ -158,6 +166,7 @@ impl<'a> PageFacts<'a> {
         page.sum_over_subtrees();
         page.mark_comment_lists();
         page.discard_implausible_purposes();
+        page.correct_nested_purposes();
         page
     }
 
@@ -191,6 +200,38 @@ impl<'a> PageFacts<'a> {
             let Some(most) = purpose.most_prose() else { continue };
             if n_prose >= MIN_PROSE_LETTERS && n_prose as f32 > most * n_all {
                 self.facts[index].purpose = purpose_by_markup(&self.layout.nodes[index]);
+            }
+        }
+    }
+
+    /// Corrects purposes that contradict the markup around them. A part of the main element with this much prose is
+    /// not the footer of the page, whatever its class name: "legal" is also what a page of terms is about. An article
+    /// inside the header or footer of a page with other prose is a card of a different page.
+    fn correct_nested_purposes(&mut self) {
+        let n_all = self.facts.first().map_or(0, |root| root.n_prose_letters);
+        let n_nodes = self.facts.len();
+        let (mut is_in_main, mut is_in_entry) = (vec![false; n_nodes], vec![false; n_nodes]);
+        let mut is_in_frame = vec![false; n_nodes];
+        for index in 0..n_nodes {
+            let node = &self.layout.nodes[index];
+            if node.is_text() {
+                continue;
+            }
+            let parent = self.parents[index] as usize;
+            let above = |flags: &[bool]| flags.get(parent).copied().unwrap_or(false);
+            let (by_markup, facts) = (purpose_by_markup(node), &self.facts[index]);
+            let is_frame = by_markup.is_frame()
+                && !above(&is_in_entry)
+                && n_all.saturating_sub(facts.n_prose_letters) >= MIN_PROSE_OUTSIDE;
+            is_in_main[index] = above(&is_in_main) || by_markup == Purpose::Main;
+            is_in_frame[index] = by_markup != Purpose::Main && (above(&is_in_frame) || is_frame);
+            is_in_entry[index] =
+                above(&is_in_entry) || matches!(&*node.tag, "article" | "main" | "section" | "li");
+            let is_long = facts.n_prose_letters >= MIN_SECTION_LETTERS;
+            if is_in_main[index] && facts.purpose.is_frame() && facts.purpose != by_markup && is_long {
+                self.facts[index].purpose = by_markup;
+            } else if is_in_frame[index] && facts.purpose == Purpose::Article {
+                self.facts[index].purpose = Purpose::Related;
             }
         }
     }

@@ -59,6 +59,7 @@ pub struct ItemList {
     pub n_body_words: u32,
 }
 
+/// Fewer entries are a box on another page, such as related stories.
 const MIN_LISTING_ITEMS: usize = 8;
 
 impl ItemList {

@@ -20,21 +20,25 @@ use crate::page::layout::LayoutNode;
 use crate::text::markup::xml_safe;
 use crate::url::canonical::host_with_port;
 
-/// Words before a link in the same paragraph, outside links, that make the link part of prose.
+/// Words before a link in the same paragraph, outside links, that make the link part of prose. A date, an author or
+/// "Read more:" have fewer.
 const MIN_INLINE_WORDS: u32 = 4;
-/// Words that make a link without a heading a headline.
+/// Words that make a link without a heading a headline. The names of sections and buttons have one to three.
 const MIN_TITLE_WORDS: u32 = 4;
-/// Maximum number of levels above a heading at which its link is searched.
+/// Maximum number of levels above a heading at which its link is searched. Cards are rarely nested deeper, and further
+/// up the only link may belong to something else.
 const MAX_CLIMB: usize = 6;
-/// Maximum headings outside links within one record.
+/// Maximum headings outside links within one record: a kicker and a headline. More are several records.
 const MAX_RECORD_HEADINGS: u16 = 2;
-/// Maximum words outside links of a record. An article that links to one other page is not a list entry.
+/// Maximum words outside links of a record, about the length of a long teaser. An article that links to one other page is not a list entry.
 const MAX_RECORD_WORDS: f32 = 120.0;
-/// Minimum words outside links of a prose paragraph.
+/// Minimum words outside links of a prose paragraph: a full sentence. Labels, dates and captions have fewer.
 const MIN_PROSE_WORDS: u32 = 15;
-/// Maximum words of a record whose heading has no link.
+/// Maximum words of a record whose heading has no link. Without a link nothing else tells an entry of a live blog from a
+/// section of an article.
 const MAX_PLAIN_RECORD_WORDS: u32 = 60;
-/// Weight of an item in a side column or with a link to a different host.
+/// Weight of an item in a side column or with a link to a different host. People read the main column, and see the side
+/// columns.
 const LESSER_WEIGHT: f32 = 0.2;
 /// Maximum share of the page's words in a frame, side box or advertisement. The name of a larger part is misleading.
 const MAX_NAMED_SHARE: f32 = 0.25;

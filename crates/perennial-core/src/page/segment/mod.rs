@@ -62,7 +62,7 @@ use teasers::Teasers;
 
 /// Increase it whenever this module computes different blocks, words or importances from the same layout. Otherwise an
 /// archive written by an earlier program would report a change of the page.
-const REVISION: u32 = 4;
+const REVISION: u32 = 5;
 
 /// How finely a page is cut, and how blocks are weighed and hashed. The `Debug` output of this struct and of its
 /// fields is hashed into the engine name. A renamed field therefore makes all stored trees with such settings
@@ -136,7 +136,8 @@ pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEA
     weigh::features(&cut_and_fill(&page, config, (&list, &teasers)).1)
 }
 
-/// Words of prose in one container, outside the items, that make a page an article.
+/// Words of prose in one container, outside the items, that make a page an article. The introduction of a front page is
+/// shorter.
 const MIN_BODY_WORDS: u32 = 100;
 
 /// Maximum words of a part without a full sentence that belongs to an article, such as its head. Longer parts are
@@ -215,7 +216,7 @@ struct BlockBuilder<'a> {
     entries: &'a Teasers,
 }
 
-/// Share of the words of a list's entries that makes a part a list.
+/// Share of the words of a list's entries that makes a part a list. The rest is headings and buttons between them.
 const MIN_ENTRY_SHARE: f32 = 0.6;
 
 impl BlockBuilder<'_> {

@@ -41,7 +41,9 @@ impl Purpose {
         matches!(self, Purpose::Navigation | Purpose::Header | Purpose::Footer)
     }
 
-    /// Maximum share of the page's prose for an element with this purpose. Comments may be longer than the article.
+    /// Maximum share of the page's prose for an element with this purpose. With more, the name is misleading: it is the
+    /// content. Footers and dialogs hold legal texts on pages with little else, and comments may be longer than the
+    /// article.
     pub(super) fn most_prose(self) -> Option<f32> {
         match self {
             Purpose::Advertisement
@@ -125,12 +127,16 @@ fn purpose_from_names(names: &str) -> Purpose {
     let bytes = &names.as_bytes()[..names.len().min(MAX_NAMES)];
     let mut word = [0u8; 14];
     let mut len = 0;
+    let mut is_about_another = false;
     for (index, byte) in bytes.iter().chain([&b' ']).enumerate() {
         let starts_word = byte.is_ascii_uppercase() && index > 0 && bytes[index - 1].is_ascii_lowercase();
         if !byte.is_ascii_alphabetic() || starts_word {
             let found = purpose_from_word(&word[..len.min(word.len())]);
-            if found != Purpose::Unknown {
+            if found != Purpose::Unknown && !is_about_another {
                 return found;
+            }
+            if len > 0 {
+                is_about_another = is_qualifier(&word[..len.min(word.len())]);
             }
             len = 0;
         }
@@ -142,6 +148,11 @@ fn purpose_from_names(names: &str) -> Purpose {
         }
     }
     Purpose::Unknown
+}
+
+/// Whether the word after this one names something that the element has or lacks: `has-sidebar`, `no-sidebar`.
+fn is_qualifier(word: &[u8]) -> bool {
+    matches!(word, b"no" | b"not" | b"has" | b"have" | b"with" | b"without" | b"hide")
 }
 
 fn purpose_from_word(word: &[u8]) -> Purpose {
@@ -179,6 +190,8 @@ mod tests {
             ("post_comments", Purpose::Comments),
             ("badge headers loading", Purpose::Unknown),
             ("ad-slot-3", Purpose::Advertisement),
+            ("two-columns no-sidebar", Purpose::Unknown),
+            ("hasSidebar comments", Purpose::Comments),
             ("", Purpose::Unknown),
         ] {
             assert_eq!(purpose_from_names(names), purpose, "{names}");

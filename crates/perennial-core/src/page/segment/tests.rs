@@ -599,3 +599,38 @@ fn teasers_next_to_an_article_are_a_separate_block() {
     assert_eq!(article.role, BlockRole::Main);
     assert!(tree.leaves().filter(|leaf| !of_article(leaf)).all(|leaf| leaf.role != BlockRole::Main));
 }
+
+#[test]
+fn a_section_of_the_main_element_is_no_footer_whatever_its_name() {
+    let page = format!(
+        "<html><body><nav><a href=/a>One</a><a href=/b>Two</a></nav><main><h1>Terms</h1>\
+         <section class=\"legal_section\">{0}</section><section class=\"legal_section\">{0}</section></main>\
+         <footer class=\"legal\"><p>Imprint of the office</p></footer></body></html>",
+        paragraphs(5)
+    );
+    let found = tree(&page);
+    let roles: Vec<BlockRole> = found.leaves().map(|leaf| leaf.role).collect();
+    assert!(roles.contains(&BlockRole::Main) && roles.last() == Some(&BlockRole::Footer), "{roles:?}");
+    assert_eq!(roles.iter().filter(|role| **role == BlockRole::Footer).count(), 1, "{roles:?}");
+}
+
+#[test]
+fn stories_in_the_header_of_a_page_are_stories_of_other_pages() {
+    let story = |name: &str| {
+        format!(
+            "<li><article><h3>The story of the {name}</h3><p>{PROSE}</p><a href=\"/news/the-old-{name}\">Read it</a></article></li>"
+        )
+    };
+    let stories: String = ["harbour", "lighthouse", "ferry", "pier"].map(story).concat();
+    let page = |content: &str| {
+        format!(
+            "<html><body><header><ul>{stories}</ul></header><main><h1>Mission</h1>{content}</main></body></html>"
+        )
+    };
+    let of = |page: &str, word: &str| {
+        let tree = tree(page);
+        tree.leaves().find(|leaf| leaf.words().any(|words| words.contains(word))).unwrap().role
+    };
+    assert_eq!(of(&page(&paragraphs(2)), "lighthouse"), BlockRole::Related);
+    assert_ne!(of(&page(""), "lighthouse"), BlockRole::Related, "without other prose they are the page");
+}

@@ -89,13 +89,14 @@ const WEIGHTS: [f32; N_FEATURES] = [
 
 const BIAS: f32 = -0.1607;
 
-/// Fitted exponent of the number of words.
+/// Fitted exponent of the number of words. A block twice as long is not twice as important.
 const SIZE_POWER: f32 = 0.5;
 
-/// Factor on the likelihood that list entries are main content on an article page.
+/// Factor on the likelihood that list entries are main content on an article page. Their words look like prose to the
+/// model, which knows single blocks only.
 const TEASER_FACTOR: f32 = 0.2;
 
-/// Factor on the score of content that is one click away.
+/// Factor on the score of content that is one click away: fewer people read it, and those who do read it fully.
 const COLLAPSED_FACTOR: f32 = 0.5;
 
 /// Characters of prose (about seventy words) that make a leaf a possible continuation of an article. A note about the
@@ -223,7 +224,8 @@ fn for_leaves(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
     }
 }
 
-/// Letters of running text outside of comments, from which on comments are comments.
+/// Letters of running text outside of comments, from which on comments are comments. A headline has fewer, and an article
+/// more.
 const MIN_BESIDE_LETTERS: u32 = 40;
 
 fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
@@ -231,8 +233,11 @@ fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
     let is_prose = leaf.facts.n_prose_letters > 400 && leaf.facts.link_share() < 0.3;
     match leaf.purpose {
         Purpose::Advertisement if !is_prose => BlockRole::Advertisement,
-        Purpose::Navigation => BlockRole::Navigation,
+        // By what it links to: a list of stories is not a menu, whatever its class name.
+        Purpose::Navigation if !leaf.is_entries => BlockRole::Navigation,
         _ if likelihood >= 0.5 && !leaf.is_beside_prose => BlockRole::Main,
+        Purpose::Related => BlockRole::Related,
+        Purpose::Sidebar if leaf.is_entries => BlockRole::Related,
         Purpose::Header => BlockRole::Header,
         Purpose::Footer => BlockRole::Footer,
         // A list of stories consists of links too, but people read it.

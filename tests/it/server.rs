@@ -122,6 +122,7 @@ pub(crate) fn append_status(
             time,
             ip: None,
             request_head: b"GET / HTTP/1.1\r\n\r\n",
+            request_body: b"",
             response_head: head.as_bytes(),
             body: ExchangeBody::Bytes(body),
             truncated: None,

@@ -5,6 +5,7 @@
 //! change nothing: the same file, or a capture with the same URL, time, kind and payload. All cores read files, and one
 //! thread writes the state.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -17,6 +18,7 @@ use anyhow::{Context, bail};
 use perennial_core::text::untrusted::{self, BoundedLine, bounded_lines};
 use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::request;
 use perennial_warc::{Damage, WarcItem, WarcReader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -586,6 +588,18 @@ fn compare_index(store: &Store, path: &Path, files: &[FileReport]) -> anyhow::Re
     Ok(report)
 }
 
+/// The URL under which the capture of a line is indexed.
+fn capture_url(line: &CdxjLine) -> Cow<'_, str> {
+    let field = |wanted: &str| line.extra.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    match field("method").filter(|method| *method != "GET") {
+        Some(method) => {
+            let query = field("requestBody").map_or("", String::as_str);
+            Cow::Owned(request::with_query(&line.url, method, query))
+        }
+        None => Cow::Borrowed(&line.url),
+    }
+}
+
 fn is_confirmed(store: &Store, line: &str, stored: &HashMap<&str, &str>) -> anyhow::Result<bool> {
     let Ok(line) = CdxjLine::parse(line) else { return Ok(false) };
     if let (Some(file), Some(offset)) = (&line.filename, line.offset) {
@@ -596,7 +610,7 @@ fn is_confirmed(store: &Store, line: &str, stored: &HashMap<&str, &str>) -> anyh
     }
     // If the file was known or rewritten, the capture may be in a different file.
     match (line.date(), &line.digest) {
-        (Some(date), Some(digest)) => store.has_capture(&line.url, date, digest),
+        (Some(date), Some(digest)) => store.has_capture(&capture_url(&line), date, digest),
         _ => Ok(false),
     }
 }

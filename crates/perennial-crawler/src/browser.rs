@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use perennial_core::time::Timestamp;
 use perennial_render::launch::{LaunchOptions, has_namespaces};
-use perennial_render::{BrowserOptions, BrowserPage, CapturedResource, Chromium};
+use perennial_render::{BrowserOptions, BrowserPage, BrowserRequest, CapturedResource, Chromium};
 use url::Url;
 
 use super::exchange::FetchedExchange;
 use super::visit::{VisitContext, decoded};
 use perennial_archive::store::PageKind;
 use perennial_archive::write_hops;
-use perennial_fetch::FetchRequest;
+use perennial_fetch::{FetchRequest, RequestBody};
 
 /// Most requests per page. Further requests fail.
 const MAX_REQUESTS: usize = 300;
@@ -77,17 +77,17 @@ impl Browser {
     ) -> Result<RenderedPage, String> {
         let runtime = tokio::runtime::Handle::current();
         let (exchanges, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        let answer = |requested_url: &str, deadline: Instant| -> Option<CapturedResource> {
+        let answer = |request: &BrowserRequest, deadline: Instant| -> Option<CapturedResource> {
             let is_room = exchanges.lock().is_ok_and(|exchanges| exchanges.len() < MAX_REQUESTS)
                 && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
-            let to = Url::parse(requested_url)
+            let to = Url::parse(&request.url)
                 .ok()
                 .filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
             if self.is_known_icon(&to) {
                 return None;
             }
             let fetched = async {
-                let fetching = fetch(shared, url, &to, allow_private, now);
+                let fetching = fetch(shared, url, &to, request, allow_private, now);
                 tokio::time::timeout_at(deadline.into(), fetching).await
             };
             let (captured, exchange) = runtime.block_on(fetched).ok()??;
@@ -166,6 +166,7 @@ async fn fetch(
     shared: &Arc<VisitContext>,
     page: &Url,
     to: &Url,
+    asked: &BrowserRequest,
     allow_private: bool,
     now: Timestamp,
 ) -> Option<(CapturedResource, FetchedExchange)> {
@@ -177,8 +178,13 @@ async fn fetch(
             return None;
         }
     }
-    let fields: Vec<_> = shared.time_field().into_iter().collect();
-    let request = FetchRequest { url: to, fields: &fields, allow_private };
+    let mut fields: Vec<(&str, String)> = shared.time_field().into_iter().collect();
+    fields.extend(asked.fields.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    let body = RequestBody { method: &asked.method, bytes: &asked.body };
+    let request = FetchRequest {
+        body: Some(body).filter(|body| body.method != "GET"),
+        ..FetchRequest::get(to, &fields, allow_private)
+    };
     let mut fetched = shared.client.fetch(&request).await.ok()?;
     let location = fetched.head.get("Location").filter(|_| (300..400).contains(&fetched.status()));
     let captured = CapturedResource {

@@ -101,6 +101,7 @@ impl FetchedExchange {
             time: self.time,
             ip: self.fetched.address.map(|address| address.ip()),
             request_head: &self.fetched.request_head,
+            request_body: &self.fetched.request_body,
             response_head: self.fetched.head.as_bytes(),
             body: match &mut self.fetched.body {
                 FetchedBody::Memory(bytes) => ExchangeBody::Bytes(bytes),

@@ -183,7 +183,7 @@ impl VisitTask<'_> {
         self.is_conditional = !fields.is_empty();
         fields.extend(self.shared.time_field());
         let time = self.shared.clock.now();
-        let request = FetchRequest { url, fields: &fields, allow_private: self.allows_private(url) };
+        let request = FetchRequest::get(url, &fields, self.allows_private(url));
         let fetched = self.shared.client.fetch(&request).await?;
         Ok(self.read(url, fetched, time).await)
     }

@@ -28,6 +28,11 @@ pub const MAX_REQUESTS: usize = 2000;
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Longer URLs are not requested.
 const MAX_URL_BYTES: usize = 16 << 10;
+/// Longer bodies of requests are not sent.
+const MAX_BODY_BYTES: usize = 1 << 20;
+/// Fields of a request that a script set, and the bytes of one.
+const MAX_FIELDS: usize = 20;
+const MAX_FIELD_BYTES: usize = 4 << 10;
 /// Frames and workers per page.
 const MAX_TARGETS: usize = 200;
 /// Time for reading a page after its deadline, if the deadline was at least as long.
@@ -66,8 +71,18 @@ impl Default for BrowserOptions {
     }
 }
 
-/// Answers a request for a URL, or refuses it. It must return before the given instant.
-pub type RequestHandler<'a> = dyn Fn(&str, Instant) -> Option<CapturedResource> + 'a;
+/// A request of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BrowserRequest {
+    pub url: String,
+    pub method: String,
+    /// Fields that a script set, and the media type of the body.
+    pub fields: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// Answers a request, or refuses it. It must return before the given instant.
+pub type RequestHandler<'a> = dyn Fn(&BrowserRequest, Instant) -> Option<CapturedResource> + 'a;
 
 /// A page to lay out.
 #[derive(Clone, Copy, Debug)]
@@ -415,6 +430,7 @@ impl<'a> BrowserTab<'a> {
         let found = match self.n_requests {
             1 => Some(document(page)),
             _ if self.n_answer_bytes >= MAX_ANSWER_BYTES => None,
+            _ if request["request"]["method"] == "OPTIONS" => Some(preflight()),
             _ => look_up(request, answers, self.deadline),
         };
         // A late response is dropped. The next step notices the deadline too.
@@ -427,11 +443,8 @@ impl<'a> BrowserTab<'a> {
             return self.post(session, "Fetch.failRequest", refusal);
         };
         self.n_answer_bytes += captured.body.len();
-        let mut headers = vec![
-            json!({"name": "Content-Type", "value": captured.content_type}),
-            // Fonts and modules of other hosts need this header. Their hosts granted it when they were captured.
-            json!({"name": "Access-Control-Allow-Origin", "value": "*"}),
-        ];
+        let mut headers = vec![json!({"name": "Content-Type", "value": captured.content_type})];
+        headers.extend(grants(request));
         headers.extend(captured.location.map(|target| json!({"name": "Location", "value": target})));
         let status = if captured.status == 0 { 200 } else { captured.status };
         let body = BASE64.encode(&captured.body);
@@ -497,15 +510,73 @@ fn document(page: &BrowserPage<'_>) -> CapturedResource {
     }
 }
 
-fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
-    // A form or a call changes something at its server, and the answer is another one than to a GET.
-    if !matches!(request["request"]["method"].as_str(), None | Some("GET" | "HEAD")) {
-        return None;
+/// Other hosts grant access to their fonts, modules and data. They did so when these were captured.
+fn grants(request: &Value) -> Vec<Value> {
+    let headers = request["request"]["headers"].as_object();
+    let field = |wanted: &str| {
+        let found = headers?.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+        found.1.as_str().map(str::to_string)
+    };
+    let origin = field("Origin").unwrap_or_else(|| "*".into());
+    let mut grants = vec![json!({"name": "Access-Control-Allow-Origin", "value": origin})];
+    if origin != "*" {
+        grants.push(json!({"name": "Access-Control-Allow-Credentials", "value": "true"}));
     }
-    let url = request["request"]["url"].as_str()?;
+    let asked = [
+        ("Access-Control-Request-Headers", "Access-Control-Allow-Headers"),
+        ("Access-Control-Request-Method", "Access-Control-Allow-Methods"),
+    ];
+    for (question, grant) in asked {
+        grants.extend(field(question).map(|value| json!({"name": grant, "value": value})));
+    }
+    grants
+}
+
+/// The answer to the browser's question whether a host accepts a request. The host is asked by the request itself.
+fn preflight() -> CapturedResource {
+    CapturedResource { status: 204, ..CapturedResource::default() }
+}
+
+fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
+    let details = &request["request"];
+    let url = details["url"].as_str()?;
     let url = url.split('#').next().unwrap_or(url);
     if url.len() > MAX_URL_BYTES || Instant::now() >= deadline {
         return None;
     }
-    answers(url, deadline)
+    let method = details["method"].as_str().unwrap_or("GET");
+    let is_plain = matches!(method, "GET" | "HEAD");
+    let request = BrowserRequest {
+        url: url.to_string(),
+        method: if is_plain { "GET" } else { method }.to_string(),
+        fields: script_fields(&details["headers"]),
+        body: if is_plain { Vec::new() } else { request_body(details)? },
+    };
+    answers(&request, deadline)
+}
+
+/// The fields that a script may add to a request, and that servers of data expect.
+fn script_fields(headers: &Value) -> Vec<(String, String)> {
+    let is_set = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name == "content-type" || name.starts_with("x-")
+    };
+    let headers = headers.as_object().into_iter().flatten().filter(|(name, _)| is_set(name));
+    let text = headers.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_string())));
+    text.filter(|(name, value)| name.len() + value.len() <= MAX_FIELD_BYTES).take(MAX_FIELDS).collect()
+}
+
+/// The body of a request; `None` if it is too long, or only in files.
+fn request_body(details: &Value) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    match details["postDataEntries"].as_array() {
+        Some(entries) => {
+            for entry in entries {
+                body.extend(BASE64.decode(entry["bytes"].as_str()?.as_bytes()).ok()?);
+            }
+        }
+        None if details["hasPostData"] == true => return None,
+        None => body.extend_from_slice(details["postData"].as_str().unwrap_or_default().as_bytes()),
+    }
+    (body.len() <= MAX_BODY_BYTES).then_some(body)
 }

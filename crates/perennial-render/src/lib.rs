@@ -52,7 +52,7 @@ pub mod snapshot;
 pub mod chromium;
 
 pub use cdp::BrowserError;
-pub use chromium::{BrowserOptions, BrowserPage, Chromium};
+pub use chromium::{BrowserOptions, BrowserPage, BrowserRequest, Chromium};
 pub use engine::LayoutEngine;
 pub use perennial_core::text::dom;
 pub use pool::{Fallback, PageLimits, RenderedLayout, WorkerCommand, WorkerPool};

@@ -22,8 +22,12 @@ mod crawl_again;
 #[cfg(feature = "interop")]
 mod crawl_browser;
 mod crawl_killed;
+#[cfg(feature = "interop")]
+mod crawl_login;
 mod crawl_misbehaving;
 mod crawl_network;
+#[cfg(feature = "interop")]
+mod crawl_reader;
 mod crawled;
 mod dashboard;
 mod dashboard_pages;
@@ -71,6 +75,7 @@ mod render;
 mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
+mod replay_post;
 #[cfg(feature = "interop")]
 mod replay_scripts;
 mod replayed;

@@ -299,7 +299,8 @@ fn request_url(header: &RecordHeader, block: &RecordBlock) -> Option<(String, St
     let body = decode(head, block.kept.as_deref()?, limits).bytes;
     let content_type = head.get("Content-Type").unwrap_or_default();
     let indexed = capture_url(url, &method, &content_type, &body);
-    (untrusted::checked_url(&indexed).is_ok() && indexed != url).then(|| (url.to_string(), indexed.into_owned()))
+    (untrusted::checked_url(&indexed).is_ok() && indexed != url)
+        .then(|| (url.to_string(), indexed.into_owned()))
 }
 
 fn has_facts(header: &RecordHeader) -> bool {

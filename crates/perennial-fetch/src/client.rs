@@ -18,7 +18,9 @@ use super::connect::{self, HostStream};
 use super::guard::{Resolver, admit};
 use super::spool::{Spool, SpoolFile, SpoolFull};
 use super::wire::find_head_end;
-use super::{FetchError, FetchLimits, FetchRequest, FetchedBody, FetchedResponse, Framing, Proxy, RequestBody};
+use super::{
+    FetchError, FetchLimits, FetchRequest, FetchedBody, FetchedResponse, Framing, Proxy, RequestBody,
+};
 
 /// How long an idle connection is kept. Servers close theirs after 5 to 75 s.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
@@ -197,7 +199,12 @@ impl Client {
         Ok(FetchedResponse { request_head, request_body, head, body, address, truncation, took })
     }
 
-    fn request_head(&self, method: &str, request: &FetchRequest<'_>, secrets: &[(String, String)]) -> Vec<u8> {
+    fn request_head(
+        &self,
+        method: &str,
+        request: &FetchRequest<'_>,
+        secrets: &[(String, String)],
+    ) -> Vec<u8> {
         let url = request.url;
         let mut head = String::with_capacity(512);
         let absolute = self.proxy.is_some() && url.scheme() == "http";

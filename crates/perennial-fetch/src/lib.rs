@@ -54,11 +54,7 @@ pub struct RequestBody<'a> {
 
 impl<'a> FetchRequest<'a> {
     /// A GET without secrets.
-    pub fn get(
-        url: &'a url::Url,
-        fields: &'a [(&'a str, String)],
-        allow_private: bool,
-    ) -> FetchRequest<'a> {
+    pub fn get(url: &'a url::Url, fields: &'a [(&'a str, String)], allow_private: bool) -> FetchRequest<'a> {
         FetchRequest { url, fields, secrets: &[], body: None, allow_private }
     }
 }

@@ -47,7 +47,9 @@ fn both_engines_see_the_same_words_in_the_same_order() {
             ..CapturedResource::default()
         })
     };
-    let seen = chromium().layout(&page(html), &|request, _| lookup(&request.url)).expect("Chromium lays the page out");
+    let seen = chromium()
+        .layout(&page(html), &|request, _| lookup(&request.url))
+        .expect("Chromium lays the page out");
     let own = LayoutEngine::new().layout(html, "http://a.example/", &lookup);
     assert_eq!(words(&seen.layout), words(&own));
     assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text", "silent"]);

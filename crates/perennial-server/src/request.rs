@@ -1,7 +1,7 @@
 //! A request as the handlers of the routes see it.
 
-use hyper::http::{Method, Response};
 use hyper::http::request::Parts;
+use hyper::http::{Method, Response};
 use perennial_core::memento::replay_url::QueryParameters;
 
 use super::body::Body;

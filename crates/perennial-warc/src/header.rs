@@ -343,7 +343,8 @@ fn repaired_date(text: &str) -> Option<String> {
     let date = date.or_else(|| of_year().filter(|date| i64::from(date.month()) == month))?;
     // A comma or a point precedes milliseconds.
     let n_zone = text.get(19..).and_then(|zone| zone.find(['+', '-'])).map(|at| 19 + at);
-    let zone: String = n_zone.map_or("Z".into(), |at| text[at..].chars().filter(|c| !c.is_whitespace()).collect());
+    let zone: String =
+        n_zone.map_or("Z".into(), |at| text[at..].chars().filter(|c| !c.is_whitespace()).collect());
     Some(format!("{date}T{:02}:{:02}:{:02}{zone}", at(0), at(1), at(2)))
 }
 
@@ -436,7 +437,10 @@ mod tests {
         let mut header = RecordHeader::default();
         assert!(header.parse_into(b"WARC/1.0\r\nWARC-Target-URI: http://a/caf\xe9\r\n\r\n"));
         assert_eq!(header.target_uri(), Some("http://a/caf%e9"));
-        assert!(header.parse_into(b"WARC/1.0\r\nX-Note: caf\xe9\r\nWARC-Target-URI: http://a/caf\xc3\xa9\r\n\r\n"));
+        assert!(
+            header
+                .parse_into(b"WARC/1.0\r\nX-Note: caf\xe9\r\nWARC-Target-URI: http://a/caf\xc3\xa9\r\n\r\n")
+        );
         assert_eq!((header.get("X-Note"), header.target_uri()), (Some("café"), Some("http://a/café")));
         assert!(!header.parse_into(b"HTTP/1.0 200 OK\r\n\r\n"));
         assert!(!header.parse_into(b""));

@@ -261,8 +261,11 @@ mod tests {
         for (content_type, body, expected) in [
             (FORM, "a=b+c&d=%C3%A9%2B", "a=b%20c&d=%C3%A9+"),
             ("application/x-www-form-urlencoded; charset=UTF-8", "foo=bar&test=abc", "foo=bar&test=abc"),
-            ("application/json", r#"{"z":1.0,"a":{"z":"x y","l":[true,null,{"z":2.5}]}}"#,
-             "z=1&z.2_=x+y&l=true&l.2_=null&z.3_=2.5"),
+            (
+                "application/json",
+                r#"{"z":1.0,"a":{"z":"x y","l":[true,null,{"z":2.5}]}}"#,
+                "z=1&z.2_=x+y&l=true&l.2_=null&z.3_=2.5",
+            ),
             ("application/json", "{not json", ""),
             ("text/plain;charset=UTF-8", r#"{"q":"é"}"#, "q=%25C3%25A9"),
             ("text/plain", "hello", "__wb_post_data=aGVsbG8="),

@@ -60,9 +60,12 @@ pub(super) fn find_member_start(bytes: &[u8], plain_too: bool, at_line_start: bo
 pub(super) fn parse_arc_line(line: &[u8], header: &mut RecordHeader) -> bool {
     let line = escape_unless_utf8(line.strip_suffix(b"\r").unwrap_or(line));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let Some((rest, length)) = line.trim_ascii_end().rsplit_once(' ').filter(|(_, length)| is_number(length))
-    else {
-        return false;
+    let Some((rest, length)) = line.trim_ascii_end().rsplit_once(' ') else { return false };
+    let length = match length.strip_prefix('-') {
+        // A writer that did not know the length. The search for the next record skips the block.
+        Some(rest) if is_number(rest) => "0",
+        _ if is_number(length) => length,
+        _ => return false,
     };
     let Some(fields) = ArcFields::parse(rest).filter(|fields| fields.url.contains(':')) else {
         return false;
@@ -111,11 +114,13 @@ impl<'a> ArcFields<'a> {
         }
         words.reverse();
         let word = |at: usize| words.get(at).map_or("", |&(_, word)| word);
-        let url_before = |at: usize| Some(text[..words.get(at)?.0].trim_ascii_end()).filter(|url| !url.is_empty());
+        let url_before =
+            |at: usize| Some(text[..words.get(at)?.0].trim_ascii_end()).filter(|url| !url.is_empty());
         let after = |at: usize| words.get(at).map_or("", |&(start, _)| &text[start..]);
         let dates = || (1..words.len()).rev().filter_map(|at| Some((at, arc_date(word(at))?)));
         let usual = dates().find(|(at, _)| is_address(word(at - 1)));
-        let usual = usual.and_then(|(at, date)| Some((url_before(at - 1)?, word(at - 1), date, after(at + 1))));
+        let usual =
+            usual.and_then(|(at, date)| Some((url_before(at - 1)?, word(at - 1), date, after(at + 1))));
         let address_last = || {
             let (at, date) = dates().find(|(at, _)| is_address(word(at + 1)))?;
             Some((url_before(at)?, word(at + 1), date, after(at + 2)))
@@ -221,19 +226,25 @@ mod tests {
             ("http://a.example/ 20100101000000 192.0.2.1 text/html 42", "20100101000000", "text/html"),
             ("http://a.example/ 192.0.2.1 text/html 20100101000000 42", "20100101000000", "text/html"),
             ("http://a.example/ 192.0.2.1 20100101000000 42", "20100101000000", ""),
-            ("http://a.example/ 192.0.2.1 20100101000000 text/html 200 - - 12345678 x.arc 42 ", "20100101000000",
-             "text/html 200 - - 12345678 x.arc"),
+            (
+                "http://a.example/ 192.0.2.1 20100101000000 text/html 200 - - 12345678 x.arc 42 ",
+                "20100101000000",
+                "text/html 200 - - 12345678 x.arc",
+            ),
         ] {
             let expected = ["http://a.example/", "192.0.2.1", date, media_type].map(str::to_string);
             assert_eq!(fields(line.as_bytes()), Some(expected), "{line}");
         }
-        let version = b"filedesc://IA-001102.arc 0.0.0.0 19960923142103 text/plain 200 - - 0 IA-001102.arc 122";
+        let version =
+            b"filedesc://IA-001102.arc 0.0.0.0 19960923142103 text/plain 200 - - 0 IA-001102.arc 122";
         assert_eq!(fields(version).unwrap()[2], "19960923142103");
     }
 
     #[test]
     fn urls_in_other_encodings_keep_their_bytes() {
-        let url = |line: &[u8]| fields(&[line, b" 192.0.2.1 20100101000000 text/html 42"].concat()).unwrap()[0].clone();
+        let url = |line: &[u8]| {
+            fields(&[line, b" 192.0.2.1 20100101000000 text/html 42"].concat()).unwrap()[0].clone()
+        };
         assert_eq!(url(b"http://a.example/caf\xe9"), "http://a.example/caf%e9");
         assert_eq!(url(b"http://a.example/\xd6\xd0\xce\xc4 x"), "http://a.example/%d6%d0%ce%c4 x");
         assert_eq!(url("http://a.example/é".as_bytes()), "http://a.example/é");

@@ -5,7 +5,8 @@ use perennial_core::page::segment::{Block, BlockTree, SegmentConfig, segment_wit
 use perennial_render::chromium::LoadEnd;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{
-    BrowserOptions, BrowserPage, BrowserRequest, Chromium, PageLimits, SubresourceLookup, WorkerCommand, WorkerPool,
+    BrowserOptions, BrowserPage, BrowserRequest, Chromium, PageLimits, SubresourceLookup, WorkerCommand,
+    WorkerPool,
 };
 
 use super::Context;

@@ -75,6 +75,8 @@ mod render;
 mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
+#[cfg(feature = "interop")]
+mod replay_pages;
 mod replay_post;
 #[cfg(feature = "interop")]
 mod replay_scripts;

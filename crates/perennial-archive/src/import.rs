@@ -29,6 +29,9 @@ use super::transcription::transcribe_record;
 use super::{ArchiveWriter, files, now, sync_dir, zip_entries};
 use crate::store::{CaptureRow, FileRow, FileState, QuarantinedRecord, Store};
 
+/// Links of one commit. Few large commits write less than many small ones, and memory is bounded.
+const MAX_BATCH_LINKS: usize = 50_000;
+
 /// Maximum number of problems listed per file; further ones are only counted.
 pub const MAX_LISTED: usize = 1_000;
 
@@ -119,7 +122,7 @@ pub fn import(
     let dir = writer.archive().warc_dir();
     let is_time_lapse = writer.archive().settings().archive.time_lapse;
     let known = known_sources(writer.store())?;
-    let (sender, receiver) = sync_channel(16);
+    let (sender, receiver) = sync_channel(4);
     let next = AtomicUsize::new(0);
     let naming = Mutex::new(());
     let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(archives.len());
@@ -372,15 +375,17 @@ impl SourceReader<'_> {
     }
 
     fn read_records(&self, source: &str, file: File) -> anyhow::Result<ScanSummary> {
-        let (mut rows, mut quarantined) = (Vec::new(), Vec::new());
+        let (mut rows, mut quarantined, mut n_links) = (Vec::new(), Vec::new(), 0);
         let scanned = scan_reachable(file, self.progress, &mut |found| {
             quarantined.extend(found.quarantined());
-            if rows.len() + quarantined.len() >= BATCH_ROWS / 8 {
+            if rows.len() + quarantined.len() >= BATCH_ROWS || n_links >= MAX_BATCH_LINKS {
+                n_links = 0;
                 let (rows, quarantined) = (std::mem::take(&mut rows), std::mem::take(&mut quarantined));
                 self.send(ImportMessage::Captures { source: source.to_string(), rows, quarantined })?;
             }
             let problem = match found {
                 ScanItem::Capture(row) => {
+                    n_links += row.links.as_ref().map_or(0, Vec::len) + row.named.len();
                     rows.push(row);
                     return Ok(());
                 }

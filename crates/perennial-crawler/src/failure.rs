@@ -61,7 +61,9 @@ impl VisitFailure {
 
     /// Whether an immediate retry would fail too.
     pub(super) fn is_final(&self) -> bool {
-        self.is_absence() || self.is_guarded() || matches!(self, VisitFailure::TimeLapse)
+        self.is_absence()
+            || self.is_guarded()
+            || matches!(self, VisitFailure::TimeLapse | VisitFailure::Login(_))
     }
 
     /// The effect on politeness; `None` if the host received no request.

@@ -76,6 +76,7 @@
     const before = page.scrollTop;
     page.scrollBy({top: Math.max(200, innerHeight * 0.8), behavior: 'instant'});
     has_scrolled = page.scrollTop > before + 1;
+    if (has_scrolled) document.dispatchEvent(new Event('scroll', {bubbles: true}));
   }
 
   const classes = new Set(), ids = new Set();

@@ -59,6 +59,7 @@ impl BrowserTab<'_> {
             if n_idle >= MAX_IDLE_STEPS && !is_news || Instant::now() >= end || actions.len() >= MAX_ACTIONS {
                 break;
             }
+            self.draw()?;
             self.grant(STEP)?;
             if self.pump(page, answers, false)? != LoadEnd::Whole {
                 break;
@@ -68,6 +69,15 @@ impl BrowserTab<'_> {
             actions.push(format!("autoscroll: {n_screens} screens"));
         }
         Ok(actions.iter().take(MAX_ACTIONS).map(|action| one_line(action)).collect())
+    }
+}
+
+impl BrowserTab<'_> {
+    /// Makes the browser draw, without which it reports neither scrolling nor what has come into view.
+    fn draw(&mut self) -> Result<(), BrowserError> {
+        let session = self.session.clone();
+        let clip = json!({"x": 0, "y": 0, "width": 1, "height": 1, "scale": 1});
+        self.post(&session, "Page.captureScreenshot", json!({"format": "jpeg", "clip": clip}))
     }
 }
 

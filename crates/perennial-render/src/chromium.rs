@@ -342,7 +342,7 @@ fn start(
 /// One page in a separate context, without cookies or caches of other pages.
 pub(crate) struct BrowserTab<'a> {
     pub(crate) connection: &'a mut BrowserConnection,
-    session: String,
+    pub(crate) session: String,
     /// The sessions of the page, its frames and its workers.
     sessions: HashSet<String>,
     target: String,
@@ -399,7 +399,7 @@ impl<'a> BrowserTab<'a> {
     }
 
     /// Sends a command without waiting. If it fails, a later command fails too.
-    fn post(&mut self, session: &str, method: &str, params: Value) -> Result<(), BrowserError> {
+    pub(crate) fn post(&mut self, session: &str, method: &str, params: Value) -> Result<(), BrowserError> {
         self.connection.send(Some(session), method, params, self.deadline).map(|_| ())
     }
 
@@ -476,6 +476,10 @@ impl<'a> BrowserTab<'a> {
                 "Target.detachedFromTarget" => drop(self.sessions.remove(&text(&params["sessionId"]))),
                 "Page.loadEventFired" if !has_loaded && session == self.session => {
                     has_loaded = true;
+                    self.grant(self.options.script_time)?;
+                }
+                // A login leads to a further page.
+                "Page.loadEventFired" if !self.has_document && session == self.session => {
                     self.grant(self.options.script_time)?;
                 }
                 "Emulation.virtualTimeBudgetExpired" if has_loaded => return Ok(LoadEnd::Whole),

@@ -108,7 +108,7 @@ impl Browser {
         let &BrowserVisit { shared, url, seed, now, .. } = visit;
         let runtime = tokio::runtime::Handle::current();
         let (exchanges, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        let answer = |request: &BrowserRequest, deadline: Instant| -> Option<CapturedResource> {
+        let response = |request: &BrowserRequest, deadline: Instant| -> Option<CapturedResource> {
             let is_room = exchanges.lock().is_ok_and(|exchanges| exchanges.len() < MAX_REQUESTS)
                 && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
             let to = Url::parse(&request.url)
@@ -142,7 +142,7 @@ impl Browser {
             let mut chromium =
                 self.chromium.lock().map_err(|_| "it failed on an earlier page".to_string())?;
             self.check(&chromium, url)?;
-            let rendered = chromium.document(&page, &answer, &reader).map_err(|error| error.to_string());
+            let rendered = chromium.document(&page, &response, &reader).map_err(|error| error.to_string());
             if chromium.n_failed_starts() == 0 {
                 self.count(url, rendered.is_ok());
             }

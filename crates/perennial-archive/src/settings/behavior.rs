@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::one_of;
+use super::parse_choice;
 
 /// One kind of action in a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl FromStr for Behavior {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Behavior, String> {
-        one_of(text, &Behavior::NAMES)
+        parse_choice(text, &Behavior::NAMES)
     }
 }
 

@@ -105,6 +105,7 @@ fn append(
         time,
         ip: None,
         request_head: b"",
+        request_body: b"",
         response_head: head.as_bytes(),
         body: ExchangeBody::Bytes(body),
         truncated: None,

@@ -43,7 +43,7 @@ class Server:
         told = ""
         while not told.rstrip().endswith("}"):
             told += self.process.stdout.readline()
-        self.connection = http.client.HTTPConnection(json.loads(told)["address"].removeprefix("http://"), timeout=60)
+        self.connection = http.client.HTTPConnection(json.loads(told)["url"].removeprefix("http://").rstrip("/"), timeout=60)
 
     def ask(self, path, **fields):
         self.connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in fields.items()})

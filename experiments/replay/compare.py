@@ -64,7 +64,7 @@ def serve_perennial(binary, files, folder, refused):
     told = ""
     while not told.rstrip().endswith("}"):
         told += server.stdout.readline()
-    return server, json.loads(told)["address"].removeprefix("http://")
+    return server, json.loads(told)["url"].removeprefix("http://").rstrip("/")
 
 
 def serve_pywb(bin_dir, files, folder, port, refused):

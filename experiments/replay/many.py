@@ -57,7 +57,7 @@ def main():
         told = ""
         while not told.rstrip().endswith("}"):
             told += server.stdout.readline()
-        host = json.loads(told)["address"].removeprefix("http://")
+        host = json.loads(told)["url"].removeprefix("http://").rstrip("/")
         page = chance.randrange(1, 1000)
         url = f"http://host{page % 10}.example/{page}"
         stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(1_600_000_000 + chance.randrange(options.captures * 100)))

@@ -401,6 +401,7 @@ fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
         time: perennial_core::time::Timestamp::parse("2025-05-05").unwrap(),
         ip: None,
         request_head: b"",
+        request_body: b"",
         response_head: head,
         body: ExchangeBody::Bytes(&body),
         truncated: None,

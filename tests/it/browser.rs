@@ -110,7 +110,7 @@ impl Viewer {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let options = LaunchOptions { sandbox: false, own_network: false, ..LaunchOptions::default() };
-        let mut connection = BrowserConnection::start(&program, options).unwrap();
+        let mut connection = BrowserConnection::start(&program, options, None).unwrap();
         let deadline = Instant::now() + STEP;
         let mut call = |session: Option<&str>, method: &str, params: Value| {
             connection.call(session, method, params, deadline).unwrap()

@@ -58,7 +58,7 @@ fn a_shell_is_rendered_with_all_its_requests() {
     assert!(index.contains(&format!("\"urn:dom:{}\"", web.url("/"))), "{index}");
 }
 
-/// The browser follows redirects, sends nothing but GET, and requests an icon once for all pages.
+/// The browser follows redirects, sends what scripts post, and requests an icon once for all pages.
 #[test]
 fn the_requests_of_pages_are_those_of_a_browser() {
     let typed = |mime: &str, body: &str| {
@@ -87,7 +87,12 @@ fn the_requests_of_pages_are_those_of_a_browser() {
         assert!(index.contains(&format!("\"{}\"", web.url(path))), "{path}: {index}");
     }
     let n_requests = |path: &str| web.requests().iter().filter(|request| request.path == path).count();
-    assert_eq!((n_requests("/api"), n_requests("/2")), (0, 1));
+    assert_eq!(n_requests("/2"), 1);
+    let posted: Vec<WebRequest> =
+        web.requests().into_iter().filter(|request| request.path == "/api").collect();
+    assert!(!posted.is_empty());
+    assert!(posted.iter().all(|request| request.method == "POST" && request.body == b"a=b"), "{posted:?}");
+    assert!(index.contains("api?__wb_method=post&__wb_post_data="), "{index}");
     assert!(n_requests("/favicon.ico") <= 1, "{}", n_requests("/favicon.ico"));
 }
 

@@ -39,6 +39,7 @@ fn append(writer: &mut ArchiveWriter, n: u64) {
             time: time_of(n),
             ip: None,
             request_head: b"GET / HTTP/1.1\r\nHost: kill.example\r\n\r\n",
+            request_body: b"",
             response_head: head.as_bytes(),
             body: ExchangeBody::Bytes(&body),
             truncated: None,

@@ -185,6 +185,7 @@ fn robots_txt_of_every_kind() {
             Reply::Endless(b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *\nDisallow: /private/\n".to_vec(), filler)
         }
         path => rules("")(&WebRequest {
+            method: "GET".into(),
             path: path.into(),
             fields: Default::default(),
             body: Vec::new(),

@@ -19,6 +19,7 @@ fn append(writer: &mut ArchiveWriter, n: i64, step: Span) {
             time: start + Span::from_millis(step.as_millis() * n),
             ip: None,
             request_head: b"",
+            request_body: b"",
             response_head: b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
             body: ExchangeBody::Bytes(n.to_string().as_bytes()),
             truncated: None,

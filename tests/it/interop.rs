@@ -100,6 +100,7 @@ fn full_archive(root: &Path) -> Archive {
                 time: start + Span::from_secs(n as i64 * 60),
                 ip: Some("192.0.2.1".parse().unwrap()),
                 request_head: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+                request_body: b"",
                 response_head: head.as_bytes(),
                 body: ExchangeBody::Bytes(body),
                 truncated,

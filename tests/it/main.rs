@@ -22,7 +22,11 @@ mod crawl_again;
 #[cfg(feature = "interop")]
 mod crawl_browser;
 mod crawl_killed;
+#[cfg(feature = "interop")]
+mod crawl_login;
 mod crawl_network;
+#[cfg(feature = "interop")]
+mod crawl_reader;
 mod crawled;
 mod dashboard;
 mod dashboard_pages;
@@ -72,6 +76,9 @@ mod rebuild;
 mod render;
 #[cfg(feature = "interop")]
 mod replay;
+#[cfg(feature = "interop")]
+mod replay_pages;
+mod replay_post;
 #[cfg(feature = "interop")]
 mod replay_scripts;
 mod replayed;

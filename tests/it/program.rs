@@ -122,6 +122,7 @@ pub(crate) fn append_random(writer: &mut ArchiveWriter, host: &str, n: u64, n_by
             time: Timestamp::parse("2025-01-01").unwrap() + Span::from_secs(n as i64),
             ip: None,
             request_head: format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes(),
+            request_body: b"",
             response_head: b"HTTP/1.1 200 OK\r\n\r\n",
             body: ExchangeBody::Bytes(&body),
             truncated: None,

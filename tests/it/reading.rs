@@ -154,6 +154,7 @@ fn append(writer: &mut ArchiveWriter, url: &str, minute: i64) {
             time: Timestamp::parse("2025-01-01").unwrap() + Span::from_secs(60 * minute),
             ip: None,
             request_head: b"",
+            request_body: b"",
             response_head: b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
             body: ExchangeBody::Bytes(format!("{url} at {minute}").as_bytes()),
             truncated: None,

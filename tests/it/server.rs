@@ -75,11 +75,18 @@ impl Answer {
 }
 
 pub(crate) fn send_request(host: &str, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+    send_body(host, method, path, fields, "")
+}
+
+pub(crate) fn send_body(host: &str, method: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(host).unwrap();
     let has_host = fields.iter().any(|field| field.0 == "Host");
     let own_host = if has_host { String::new() } else { format!("Host: {host}\r\n") };
-    let more: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    write!(stream, "{method} {path} HTTP/1.1\r\n{own_host}{more}Connection: close\r\n\r\n").unwrap();
+    let mut more: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    if !body.is_empty() {
+        more.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    write!(stream, "{method} {path} HTTP/1.1\r\n{own_host}{more}Connection: close\r\n\r\n{body}").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
@@ -122,6 +129,7 @@ pub(crate) fn append_status(
             time,
             ip: None,
             request_head: b"GET / HTTP/1.1\r\n\r\n",
+            request_body: b"",
             response_head: head.as_bytes(),
             body: ExchangeBody::Bytes(body),
             truncated: None,

@@ -13,6 +13,7 @@ use crate::wait::dawdle;
 
 #[derive(Clone, Debug)]
 pub(crate) struct WebRequest {
+    pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) fields: HashMap<String, String>,
     pub(crate) body: Vec<u8>,
@@ -124,7 +125,7 @@ fn serve_connection(stream: TcpStream, handler: &Handler, seen: &Mutex<Vec<WebRe
 fn read_request(reader: &mut BufReader<TcpStream>) -> Option<WebRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|&n| n > 0)?;
-    let path = line.split(' ').nth(1)?.to_string();
+    let (method, path) = (line.split(' ').next()?.to_string(), line.split(' ').nth(1)?.to_string());
     let mut fields = HashMap::new();
     loop {
         let mut line = String::new();
@@ -135,7 +136,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<WebRequest> {
     let n_bytes = fields.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; n_bytes];
     reader.read_exact(&mut body).ok()?;
-    Some(WebRequest { path, fields, body, n_before: 0 })
+    Some(WebRequest { method, path, fields, body, n_before: 0 })
 }
 
 /// Whether the connection remains open.

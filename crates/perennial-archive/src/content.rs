@@ -6,6 +6,7 @@ use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::text::untrusted;
 use perennial_core::url::alias::is_longer_name;
 use perennial_warc::http::HttpHead;
+use perennial_warc::surt::surt;
 use url::Url;
 
 use super::links::{is_html, redirect_target, rendered_page};
@@ -103,6 +104,25 @@ pub(crate) fn rendered_identity(
     }
     let document = derived.iter().find(|row| rendered_page(&row.url) == Some(url))?;
     Some(Identity::RenderedPayload(document.content.as_ref().unwrap_or(&document.digest).clone()))
+}
+
+/// Indexes a capture under the URL of its request, if that was not a GET. A reader of the page does not see such a response
+/// by itself, so it is not an observation.
+pub(crate) fn index_by_request(row: CaptureRow, capture_url: &str) -> CaptureRow {
+    if capture_url == row.url {
+        return row;
+    }
+    CaptureRow {
+        url: capture_url.to_string(),
+        surt: surt(capture_url),
+        response_kind: None,
+        identity: None,
+        purpose: None,
+        links: None,
+        named: Vec::new(),
+        feed: None,
+        ..row
+    }
 }
 
 #[cfg(test)]

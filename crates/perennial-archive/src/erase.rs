@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use data_encoding::HEXLOWER;
 use perennial_core::url::canonical;
+use perennial_warc::request::requested_url;
 use perennial_warc::{
     Compression, NewRecord, RecordHeader, RecordIds, RecordType, WarcItem, WarcReader, WarcWriter,
 };
@@ -84,6 +85,7 @@ impl ErasedPart {
     /// Whether a record with this target belongs to it.
     fn contains(&self, uri: &str) -> bool {
         let url = DERIVED.iter().find_map(|prefix| uri.strip_prefix(prefix)).unwrap_or(uri);
+        let url = requested_url(url);
         match self {
             ErasedPart::Page(page) => {
                 let is_same = |other: url::Url| other.as_str() == url;

@@ -1,5 +1,6 @@
 //! One visit to a URL -> its records, hashed and compressed: the part of an append that needs no writer.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -7,6 +8,7 @@ use std::net::IpAddr;
 
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
+use perennial_warc::request::capture_url;
 use perennial_warc::{
     Compression, NewRecord, PayloadDigests, PayloadHasher, RecordId, RecordIds, Sha1Stream, Truncation,
     WarcWriter,
@@ -22,6 +24,16 @@ pub enum ExchangeBody<'a> {
     Bytes(&'a [u8]),
     /// On disk; read twice from the start.
     Spooled(&'a mut File),
+}
+
+impl Exchange<'_> {
+    /// The URL under which the response is indexed.
+    pub(super) fn capture_url(&self) -> Cow<'_, str> {
+        let request = HttpHead::parse(self.request_head);
+        let method = request.method().unwrap_or(Cow::Borrowed("GET"));
+        let content_type = request.get("Content-Type").unwrap_or_default();
+        capture_url(self.url, &method, &content_type, self.request_body)
+    }
 }
 
 /// A resource computed from a capture and stored with it as a resource record.
@@ -42,6 +54,8 @@ pub struct Exchange<'a> {
     pub ip: Option<IpAddr>,
     /// Request line and fields with their blank line. If empty, no request record is stored.
     pub request_head: &'a [u8],
+    /// Its body; empty for GET.
+    pub request_body: &'a [u8],
     /// Status line and fields with their blank line.
     pub response_head: &'a [u8],
     /// The body, with transfer and content codings as received.
@@ -142,7 +156,8 @@ pub(super) fn companion_records<'a>(
 ) -> Vec<NewRecord<'a>> {
     let mut records = Vec::with_capacity(2);
     if !exchange.request_head.is_empty() {
-        records.push(NewRecord::request(ids.next_id(), time, exchange.url, exchange.request_head, b""));
+        let (head, body) = (exchange.request_head, exchange.request_body);
+        records.push(NewRecord::request(ids.next_id(), time, exchange.url, head, body));
     }
     if !exchange.metadata.is_empty() {
         records.push(NewRecord::metadata(ids.next_id(), time, exchange.url, exchange.metadata));

@@ -5,6 +5,7 @@
 //! change nothing: the same file, or a capture with the same URL, time, kind and payload. All cores read files, and one
 //! thread writes the state.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -17,6 +18,7 @@ use anyhow::{Context, bail};
 use perennial_core::text::untrusted::{self, BoundedLine, bounded_lines};
 use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::request;
 use perennial_warc::{Damage, WarcItem, WarcReader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -26,6 +28,9 @@ use super::scan::{ScanItem, ScanSummary, looks_like_warc, scan_reachable};
 use super::transcription::transcribe_record;
 use super::{ArchiveWriter, files, now, sync_dir, zip_entries};
 use crate::store::{CaptureRow, FileRow, FileState, QuarantinedRecord, Store};
+
+/// Links of one commit. Few large commits write less than many small ones, and memory is bounded.
+const MAX_BATCH_LINKS: usize = 50_000;
 
 /// Maximum number of problems listed per file; further ones are only counted.
 pub const MAX_LISTED: usize = 1_000;
@@ -117,7 +122,7 @@ pub fn import(
     let dir = writer.archive().warc_dir();
     let is_time_lapse = writer.archive().settings().archive.time_lapse;
     let known = known_sources(writer.store())?;
-    let (sender, receiver) = sync_channel(16);
+    let (sender, receiver) = sync_channel(4);
     let next = AtomicUsize::new(0);
     let naming = Mutex::new(());
     let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(archives.len());
@@ -370,15 +375,17 @@ impl SourceReader<'_> {
     }
 
     fn read_records(&self, source: &str, file: File) -> anyhow::Result<ScanSummary> {
-        let (mut rows, mut quarantined) = (Vec::new(), Vec::new());
+        let (mut rows, mut quarantined, mut n_links) = (Vec::new(), Vec::new(), 0);
         let scanned = scan_reachable(file, self.progress, &mut |found| {
             quarantined.extend(found.quarantined());
-            if rows.len() + quarantined.len() >= BATCH_ROWS / 8 {
+            if rows.len() + quarantined.len() >= BATCH_ROWS || n_links >= MAX_BATCH_LINKS {
+                n_links = 0;
                 let (rows, quarantined) = (std::mem::take(&mut rows), std::mem::take(&mut quarantined));
                 self.send(ImportMessage::Captures { source: source.to_string(), rows, quarantined })?;
             }
             let problem = match found {
                 ScanItem::Capture(row) => {
+                    n_links += row.links.as_ref().map_or(0, Vec::len) + row.named.len();
                     rows.push(row);
                     return Ok(());
                 }
@@ -586,6 +593,18 @@ fn compare_index(store: &Store, path: &Path, files: &[FileReport]) -> anyhow::Re
     Ok(report)
 }
 
+/// The URL under which the capture of a line is indexed.
+fn capture_url(line: &CdxjLine) -> Cow<'_, str> {
+    let field = |wanted: &str| line.extra.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    match field("method").filter(|method| *method != "GET") {
+        Some(method) => {
+            let query = field("requestBody").map_or("", String::as_str);
+            Cow::Owned(request::with_query(&line.url, method, query))
+        }
+        None => Cow::Borrowed(&line.url),
+    }
+}
+
 fn is_confirmed(store: &Store, line: &str, stored: &HashMap<&str, &str>) -> anyhow::Result<bool> {
     let Ok(line) = CdxjLine::parse(line) else { return Ok(false) };
     if let (Some(file), Some(offset)) = (&line.filename, line.offset) {
@@ -596,7 +615,7 @@ fn is_confirmed(store: &Store, line: &str, stored: &HashMap<&str, &str>) -> anyh
     }
     // If the file was known or rewritten, the capture may be in a different file.
     match (line.date(), &line.digest) {
-        (Some(date), Some(digest)) => store.has_capture(&line.url, date, digest),
+        (Some(date), Some(digest)) => store.has_capture(&capture_url(&line), date, digest),
         _ => Ok(false),
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use perennial_warc::cdxj::{self, CdxjLine, SortedCdxj};
+use perennial_warc::request::CapturedRequest;
 use perennial_warc::surt::KeyRange;
 
 use super::content::index_mime;
@@ -28,10 +29,11 @@ pub(super) const SHOWS: &str = "shows";
 
 /// The index line of a capture's own record, as `cdxj-indexer` would write it.
 pub(super) fn record_line(capture: &Capture) -> CdxjLine {
+    let request = CapturedRequest::parse(&capture.url);
     CdxjLine {
         key: capture.surt.clone(),
         timestamp: capture.time.to_digits14(),
-        url: capture.url.clone(),
+        url: request.map_or(&*capture.url, |request| request.url).to_string(),
         mime: match capture.kind {
             CaptureKind::Revisit => Some("warc/revisit".to_string()),
             _ => capture.mime.clone(),
@@ -41,8 +43,17 @@ pub(super) fn record_line(capture: &Capture) -> CdxjLine {
         length: Some(capture.length),
         offset: Some(capture.offset),
         filename: Some(capture.file.clone()),
-        extra: Vec::new(),
+        extra: request.map(request_fields).unwrap_or_default(),
     }
+}
+
+/// The method and the body of a request other than GET.
+fn request_fields(request: CapturedRequest<'_>) -> Vec<(String, String)> {
+    let mut fields = vec![("method".to_string(), request.method.to_string())];
+    if !request.body.is_empty() {
+        fields.push(("requestBody".to_string(), request.query()));
+    }
+    fields
 }
 
 /// The index line of a capture, for its record or its substitute.

@@ -8,6 +8,7 @@ use perennial_core::http::response::Identity;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{self, DecodingLimits, decode};
+use perennial_warc::request::requested_url;
 use perennial_warc::{Record, RecordHeader, WarcItem, WarcReader, contradicts};
 
 use super::content::kind_and_identity;
@@ -164,7 +165,7 @@ impl Archive {
             reader.set_zstd_dictionary(&dictionary);
         }
         match reader.next_item().with_context(context)? {
-            Some(WarcItem::Record(record)) if page_url(record.header()) == Some(url) => {}
+            Some(WarcItem::Record(record)) if is_capture_of(record.header(), url) => {}
             Some(WarcItem::Record(_)) => bail!("{}: another record is there", context()),
             Some(WarcItem::Damage(damage)) => return Err(damage).with_context(context),
             None => bail!("{}: the file ends before it", context()),
@@ -246,6 +247,11 @@ fn zstd_dictionary(file: &mut File) -> io::Result<Option<Vec<u8>>> {
         dictionary = zstd::bulk::decompress(&dictionary, MAX_DICTIONARY_BYTES as usize)?;
     }
     Ok(Some(dictionary))
+}
+
+/// Whether a record is a capture of a URL. The URL of a request other than GET contains its method, the record does not.
+fn is_capture_of(header: &RecordHeader, url: &str) -> bool {
+    page_url(header).is_some_and(|found| found == url || found == requested_url(url))
 }
 
 /// The URL that a record is a capture of.

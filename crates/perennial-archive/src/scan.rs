@@ -15,6 +15,8 @@ use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{DecodingLimits, decode};
+use perennial_warc::request::{self, capture_url};
 use perennial_warc::surt::surt;
 use perennial_warc::{
     Damage, DigestChecker, DigestVerdict, PayloadDigests, PayloadHasher, Record, RecordExtent, RecordHeader,
@@ -23,7 +25,8 @@ use perennial_warc::{
 use url::Url;
 
 use super::content::{
-    MAX_FACT_BYTES, capture_purpose, hops_in, index_mime, kind_and_identity, parse_hops, rendered_identity,
+    MAX_FACT_BYTES, capture_purpose, hops_in, index_by_request, index_mime, kind_and_identity, parse_hops,
+    rendered_identity,
 };
 use super::feeds::{may_be_feed, read_feed};
 use super::links::{
@@ -174,6 +177,7 @@ fn scan_record(
         Err(error) => return Err(error.into()),
     };
     let row = block.as_ref().map(|block| capture_row(record.header(), block));
+    let request = block.as_ref().and_then(|block| request_url(record.header(), block));
     let extent = match record.finish()? {
         Ok(extent) => extent,
         Err(damage) => {
@@ -202,6 +206,7 @@ fn scan_record(
         }
         Some(Err(why)) => groups.quarantined.push(ScanItem::Unusable { offset, why }),
         Some(Ok(None)) => {
+            groups.requests.extend(request);
             let hops = block.and_then(|block| hops_in(&block.kept?));
             groups.hops = groups.hops.take().or(hops);
         }
@@ -221,7 +226,7 @@ struct RecordBlock {
     payload_verdict: DigestVerdict,
     /// Digests of the stored payload.
     payload: PayloadDigests,
-    /// The first bytes of a document with links, or of facts.
+    /// The first bytes of a document with links, of facts, or of a request's body.
     kept: Option<Vec<u8>>,
 }
 
@@ -248,9 +253,10 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<RecordBlock> {
     let holds_payload = header.record_type() != RecordType::Revisit;
     let mut payload = PayloadHasher::checking(header.payload_digest().filter(|_| holds_payload));
     let mut block = DigestChecker::new(header.block_digest());
-    let is_response = header.record_type() == RecordType::Response;
-    let is_facts = header.record_type() == RecordType::Metadata && has_facts(header);
-    let is_rendered_page = header.record_type() == RecordType::Resource
+    let header_type = header.record_type();
+    let is_response = header_type == RecordType::Response;
+    let is_facts = header_type == RecordType::Metadata && has_facts(header);
+    let is_rendered_page = header_type == RecordType::Resource
         && header.target_uri().is_some_and(|uri| uri.starts_with(RENDERED_PREFIX));
     let url = header.target_uri().unwrap_or_default().to_owned();
     let head = record.http_head()?.cloned();
@@ -259,11 +265,14 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<RecordBlock> {
     }
     let is_read = |head: &HttpHead| is_html(head) || may_be_feed(head) || may_be_sitemap(&url, head);
     let has_links = is_response && head.as_ref().is_some_and(is_read) || is_rendered_page;
-    let max_kept = match has_links {
-        true => MAX_STORED_BYTES as usize,
-        false => MAX_FACT_BYTES,
+    let has_request_body = header_type == RecordType::Request
+        && head.as_ref().and_then(HttpHead::method).is_some_and(|method| method != "GET");
+    let max_kept = match (has_links, has_request_body) {
+        (true, _) => MAX_STORED_BYTES as usize,
+        (false, true) => request::MAX_BODY_BYTES,
+        (false, false) => MAX_FACT_BYTES,
     };
-    let mut kept = (has_links || is_facts).then(Vec::new);
+    let mut kept = (has_links || has_request_body || is_facts).then(Vec::new);
     loop {
         let bytes = record.fill_buf()?;
         if bytes.is_empty() {
@@ -280,6 +289,18 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<RecordBlock> {
     }
     let (payload, payload_verdict) = payload.finish_checked();
     Ok(RecordBlock { head, block_verdict: block.verdict(), payload_verdict, payload, kept })
+}
+
+/// The URL of a request other than GET, and the URL under which its response is indexed.
+fn request_url(header: &RecordHeader, block: &RecordBlock) -> Option<(String, String)> {
+    let head = block.head.as_ref().filter(|_| header.record_type() == RecordType::Request)?;
+    let (url, method) = (header.target_uri()?, head.method()?);
+    let limits = DecodingLimits { max_bytes: request::MAX_BODY_BYTES as u64, ..DecodingLimits::default() };
+    let body = decode(head, block.kept.as_deref()?, limits).bytes;
+    let content_type = head.get("Content-Type").unwrap_or_default();
+    let indexed = capture_url(url, &method, &content_type, &body);
+    (untrusted::checked_url(&indexed).is_ok() && indexed != url)
+        .then(|| (url.to_string(), indexed.into_owned()))
 }
 
 fn has_facts(header: &RecordHeader) -> bool {
@@ -412,6 +433,8 @@ struct ExchangeGrouper {
     rendered: Option<(String, Vec<u8>)>,
     /// The hops by which the URL was reached.
     hops: Option<String>,
+    /// URLs of requests other than GET, and the URLs under which their responses are indexed.
+    requests: Vec<(String, String)>,
 }
 
 impl ExchangeGrouper {
@@ -449,6 +472,7 @@ impl ExchangeGrouper {
         self.companions.clear();
         self.quarantined.drain(..).try_for_each(&mut *each)?;
         let (rendered, hops) = (self.rendered.take(), self.hops.take());
+        let requests = std::mem::take(&mut self.requests);
         let captures = std::mem::take(&mut self.captures);
         let is_rendered_page = |row: &&CaptureRow| rendered.is_some() && rendered_page(&row.url).is_some();
         let documents: Vec<CaptureRow> = captures.iter().filter(is_rendered_page).cloned().collect();
@@ -460,6 +484,10 @@ impl ExchangeGrouper {
             }
             if let (Some(hops), CaptureKind::Response | CaptureKind::Revisit) = (&hops, row.kind) {
                 row.purpose = parse_hops(hops);
+            }
+            let is_response = matches!(row.kind, CaptureKind::Response | CaptureKind::Revisit);
+            if let Some((_, indexed)) = requests.iter().find(|(url, _)| is_response && *url == row.url) {
+                row = index_by_request(row, indexed);
             }
             each(ScanItem::Capture(CaptureRow { group_offset, group_length, ..row }))?;
         }

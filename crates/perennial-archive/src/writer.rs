@@ -12,12 +12,15 @@ use anyhow::{Context, ensure};
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
+use perennial_warc::request::requested_url;
 use perennial_warc::surt::surt;
 use perennial_warc::{
     NewRecord, PayloadDigests, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, WrittenRecord,
 };
 
-use super::content::{HOPS, capture_purpose, index_mime, kind_and_identity, rendered_identity};
+use super::content::{
+    HOPS, capture_purpose, index_by_request, index_mime, kind_and_identity, rendered_identity,
+};
 use super::exchange::{
     BodyDigests, CompressedRecords, Exchange, ExchangeMembers, companion_records, feed_row, link_targets,
     response_record, sitemap_targets, with_ip,
@@ -261,6 +264,7 @@ impl ArchiveWriter {
         let identity = identity.or_else(|| rendered_identity(exchange.url, response_kind, &derived));
         let identity = plan.left_out().map(Identity::parse).or(identity);
         let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
+        let capture_url = exchange.capture_url().into_owned();
         let row = CaptureRow {
             url: exchange.url.to_string(),
             surt: surt(exchange.url),
@@ -285,6 +289,7 @@ impl ArchiveWriter {
             named: sitemap_targets(&mut exchange, &head, plan.kind())?,
             feed: feed_row(&mut exchange, &head, plan.kind())?,
         };
+        let row = index_by_request(row, &capture_url);
         let left_out = plan.left_out().map(str::to_string);
         let content = left_out.or_else(|| row.content.clone()).unwrap_or_else(|| row.digest.clone());
         let appended = AppendOutcome {
@@ -373,7 +378,8 @@ impl ArchiveWriter {
         if let Some(origin) = self.pending_origins.get(content) {
             return Ok(Some(origin.clone()));
         }
-        Ok(self.store.payload_origin(url, digest, content)?.map(|origin| (origin.url, origin.time)))
+        let origin = self.store.payload_origin(url, digest, content)?;
+        Ok(origin.map(|origin| (requested_url(&origin.url).to_string(), origin.time)))
     }
 
     fn has_version(&self, url: &str, digest: &str, content: Option<&str>) -> anyhow::Result<bool> {
@@ -388,7 +394,8 @@ impl ArchiveWriter {
         if let (CaptureKind::Response, Some(content)) = (row.kind, &row.content)
             && row.status != Some(304)
         {
-            self.pending_origins.entry(content.clone()).or_insert((row.url.clone(), row.time));
+            let url = requested_url(&row.url).to_string();
+            self.pending_origins.entry(content.clone()).or_insert((url, row.time));
         }
         if row.status.is_some_and(|s| s < 300 || s == 304 && row.kind == CaptureKind::Revisit) {
             let (digest, content) = (row.digest.clone(), row.content.clone());

@@ -6,21 +6,32 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use perennial_core::http::login::LoginStep;
 use perennial_core::time::Timestamp;
+use perennial_render::chromium::RequestHandler;
 use perennial_render::launch::{LaunchOptions, has_namespaces};
-use perennial_render::{BrowserOptions, BrowserPage, CapturedResource, Chromium};
+use perennial_render::{
+    Behaviors, BrowserCookie, BrowserOptions, BrowserPage, BrowserRequest, CapturedResource, Chromium,
+    ReaderActions,
+};
 use url::Url;
 
 use super::exchange::FetchedExchange;
+use super::login::add_missing;
 use super::visit::{VisitContext, decoded};
+use perennial_archive::settings::Behavior;
 use perennial_archive::store::PageKind;
 use perennial_archive::write_hops;
-use perennial_fetch::FetchRequest;
+use perennial_engine::analyse::AnnoyanceFilters;
+use perennial_fetch::{FetchRequest, RequestBody};
 
+/// Time for actions in one page.
+const MAX_BEHAVIOR_TIME: Duration = Duration::from_secs(20);
 /// Most requests per page. Further requests fail.
 const MAX_REQUESTS: usize = 300;
 /// Most bytes of bodies per page. Further requests fail.
@@ -43,12 +54,26 @@ pub(super) struct Browser {
     /// The default icons of hosts that were requested. The browser requests them for each page.
     icons: Mutex<HashSet<String>>,
     has_noted: AtomicBool,
+    /// `None` if no site dismisses annoyances.
+    annoyances: Option<AnnoyanceFilters>,
+}
+
+/// The page that is rendered, and for which site.
+#[derive(Clone, Copy)]
+pub(super) struct BrowserVisit<'a> {
+    pub(super) shared: &'a Arc<VisitContext>,
+    pub(super) url: &'a Url,
+    pub(super) seed: i64,
+    pub(super) allow_private: bool,
+    pub(super) now: Timestamp,
 }
 
 /// A rendered page.
 pub(super) struct RenderedPage {
     /// The document after its scripts ran.
     pub(super) dom: String,
+    /// What a reader did in it, in words.
+    pub(super) actions: Vec<String>,
     pub(super) exchanges: Vec<FetchedExchange>,
     pub(super) note: Option<String>,
 }
@@ -63,51 +88,79 @@ impl Browser {
             warned: Mutex::default(),
             icons: Mutex::default(),
             has_noted: AtomicBool::new(false),
+            annoyances: None,
         }
     }
 
+    /// Dismisses the annoyances that these filters name.
+    pub(super) fn dismissing(self, annoyances: Option<AnnoyanceFilters>) -> Browser {
+        Browser { annoyances, ..self }
+    }
+
+    /// The cookies of a browser's profile folder.
+    pub(super) fn profile_cookies(&self, profile: &Path) -> anyhow::Result<Vec<BrowserCookie>> {
+        let chromium = self.chromium.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(chromium.profile_cookies(profile)?)
+    }
+
     /// Renders a fetched page. Blocks the thread.
-    pub(super) fn render(
-        &self,
-        shared: &Arc<VisitContext>,
-        url: &Url,
-        html: &str,
-        allow_private: bool,
-        now: Timestamp,
-    ) -> Result<RenderedPage, String> {
+    pub(super) fn render(&self, visit: &BrowserVisit<'_>, html: &str) -> Result<RenderedPage, String> {
+        let &BrowserVisit { shared, url, seed, now, .. } = visit;
         let runtime = tokio::runtime::Handle::current();
         let (exchanges, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        let response = |requested_url: &str, deadline: Instant| -> Option<CapturedResource> {
+        let response = |request: &BrowserRequest, deadline: Instant| -> Option<CapturedResource> {
             let is_room = exchanges.lock().is_ok_and(|exchanges| exchanges.len() < MAX_REQUESTS)
                 && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
-            let to = Url::parse(requested_url)
+            let to = Url::parse(&request.url)
                 .ok()
                 .filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
             if self.is_known_icon(&to) {
                 return None;
             }
-            let fetched = async {
-                let fetching = fetch(shared, url, &to, allow_private, now);
-                tokio::time::timeout_at(deadline.into(), fetching).await
-            };
-            let (captured, exchange) = runtime.block_on(fetched).ok()??;
+            let fetching =
+                async { tokio::time::timeout_at(deadline.into(), fetch(visit, &to, request)).await };
+            let (captured, exchange) = runtime.block_on(fetching).ok()??;
             n_bytes.fetch_add(exchange.fetched.body.len(), Ordering::Relaxed);
             exchanges.lock().ok()?.push(exchange);
             Some(captured)
         };
         let page = BrowserPage { url: url.as_str(), html, unix_millis: now.as_millis() };
-        let dom = {
+        let settings = shared.seeds.with_number(seed);
+        let kinds: Vec<&str> =
+            settings.iter().flat_map(|seed| &seed.behaviors).map(|kind| kind.name()).collect();
+        let annoyances = |classes: &[String], ids: &[String]| match &self.annoyances {
+            Some(filters) if kinds.contains(&Behavior::Dismiss.name()) => {
+                filters.selectors(url.as_str(), classes, ids)
+            }
+            _ => Vec::new(),
+        };
+        let behaviors = Behaviors { kinds: &kinds, time: MAX_BEHAVIOR_TIME, annoyances: &annoyances };
+        let cookies = shared.logins.cookies(seed);
+        let behaviors = Some(behaviors).filter(|behaviors| !behaviors.kinds.is_empty());
+        let reader = ReaderActions { behaviors, cookies: &cookies };
+        let rendered = {
             let mut chromium =
                 self.chromium.lock().map_err(|_| "it failed on an earlier page".to_string())?;
             self.check(&chromium, url)?;
-            let rendered = chromium.document(&page, &response).map_err(|error| error.to_string());
+            let rendered = chromium.document(&page, &response, &reader).map_err(|error| error.to_string());
             if chromium.n_failed_starts() == 0 {
                 self.count(url, rendered.is_ok());
             }
-            rendered?.html
+            rendered?
         };
         let exchanges = exchanges.into_inner().unwrap_or_default();
-        Ok(RenderedPage { dom, exchanges, note: self.note() })
+        Ok(RenderedPage { dom: rendered.html, actions: rendered.actions, exchanges, note: self.note() })
+    }
+
+    /// Takes the steps of a login. Blocks the thread.
+    pub(super) fn log_in(
+        &self,
+        steps: &[LoginStep],
+        answer: &RequestHandler,
+    ) -> Result<Vec<BrowserCookie>, String> {
+        let mut chromium =
+            self.chromium.lock().map_err(|_| "the browser failed on an earlier page".to_string())?;
+        chromium.log_in(steps, answer).map_err(|error| error.to_string())
     }
 
     /// Whether an earlier page had the browser request this icon, which shows in no page.
@@ -163,12 +216,11 @@ impl Browser {
 }
 
 async fn fetch(
-    shared: &Arc<VisitContext>,
-    page: &Url,
+    visit: &BrowserVisit<'_>,
     to: &Url,
-    allow_private: bool,
-    now: Timestamp,
+    asked: &BrowserRequest,
 ) -> Option<(CapturedResource, FetchedExchange)> {
+    let &BrowserVisit { shared, url: page, seed, allow_private, now } = visit;
     let allow_private = shared.allow_private || (allow_private && page.origin() == to.origin());
     if shared.table.robots {
         let path = &to[url::Position::BeforePath..url::Position::AfterQuery];
@@ -177,8 +229,24 @@ async fn fetch(
             return None;
         }
     }
-    let fields: Vec<_> = shared.time_field().into_iter().collect();
-    let request = FetchRequest { url: to, fields: &fields, allow_private };
+    let secrets = shared.logins.secrets(seed, to, shared.clock.now());
+    let mut fields: Vec<(&str, String)> = shared.time_field().into_iter().collect();
+    let (own_secrets, plain) = asked.split_secrets();
+    fields.extend(plain.iter().map(|(name, value)| (*name, (*value).to_string())));
+    // Of a page without a login, the browser keeps no cookies that a server would know.
+    let mut sent = secrets.fields;
+    if !sent.is_empty() {
+        add_missing(&mut sent, &own_secrets);
+    }
+    if secrets.are_recorded {
+        fields.extend(sent.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    }
+    let body = RequestBody { method: &asked.method, bytes: &asked.body };
+    let request = FetchRequest {
+        secrets: if secrets.are_recorded { &[] } else { &sent },
+        body: Some(body).filter(|body| body.method != "GET"),
+        ..FetchRequest::get(to, &fields, allow_private)
+    };
     let mut fetched = shared.client.fetch(&request).await.ok()?;
     let location = fetched.head.get("Location").filter(|_| (300..400).contains(&fetched.status()));
     let captured = CapturedResource {
@@ -186,6 +254,7 @@ async fn fetch(
         content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
         location: location.map(Cow::into_owned),
         body: decoded(&mut fetched)?,
+        cookies: Vec::new(),
     };
     let hops = write_hops(PageKind::Subresource, 1, 0);
     Some((captured, FetchedExchange::new(to.to_string(), now, hops, fetched)))

@@ -11,6 +11,9 @@ use perennial_archive::{
 };
 use perennial_fetch::{FetchedBody, FetchedResponse};
 
+/// The fact that describes an action in a page, in the metadata record of its capture.
+const ACTION: &str = "behavior";
+
 pub(super) struct FetchedExchange {
     pub(super) url: String,
     pub(super) time: Timestamp,
@@ -27,6 +30,8 @@ pub(super) struct FetchedExchange {
     pub(super) links: Option<PageLinks>,
     /// The rendered document, if a browser rendered it.
     pub(super) dom: Option<String>,
+    /// What a reader did in the rendered page, in words.
+    pub(super) actions: Vec<String>,
     /// Its WARC records, compressed in parallel by the fetching threads.
     pub(super) records: Option<CompressedRecords>,
     /// Replaces the payload of a version that is not worth indexing (`keep = "important"`).
@@ -50,6 +55,7 @@ impl FetchedExchange {
             is_large: false,
             links: None,
             dom: None,
+            actions: Vec::new(),
             records: None,
             left_out: None,
         }
@@ -96,18 +102,21 @@ impl FetchedExchange {
             .iter()
             .map(|dom| DerivedResource { uri: &dom_uri, content_type, bytes: dom.as_bytes() })
             .collect();
+        let mut metadata = vec![("fetchTimeMs", millis.as_str()), (HOPS, &self.hops)];
+        metadata.extend(self.actions.iter().map(|action| (ACTION, action.as_str())));
         with(Exchange {
             url: &self.url,
             time: self.time,
             ip: self.fetched.address.map(|address| address.ip()),
             request_head: &self.fetched.request_head,
+            request_body: &self.fetched.request_body,
             response_head: self.fetched.head.as_bytes(),
             body: match &mut self.fetched.body {
                 FetchedBody::Memory(bytes) => ExchangeBody::Bytes(bytes),
                 FetchedBody::Spooled(file, _) => ExchangeBody::Spooled(file.as_file()),
             },
             truncated: self.fetched.truncation,
-            metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],
+            metadata: &metadata,
             derived: &derived,
             links,
         })
@@ -125,6 +134,7 @@ impl FetchedExchange {
             validators: Validators { etag: field("ETag"), last_modified: field("Last-Modified") },
             retry_after: field("Retry-After"),
             unread: self.unread,
+            actions: self.actions,
             is_large: self.is_large,
             url: self.url,
             appended,

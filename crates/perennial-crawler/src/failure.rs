@@ -22,6 +22,8 @@ pub(super) enum VisitFailure {
     TimeLapse,
     #[error("the page forbids archiving (`noarchive`)")]
     NoArchive,
+    #[error("the login failed: {0}; try its steps in a browser and record them again")]
+    Login(String),
     #[error("{0}")]
     Fetch(Arc<FetchError>),
 }
@@ -41,6 +43,7 @@ impl VisitFailure {
             VisitFailure::RobotsUnreachable { .. } => "robots-unreachable",
             VisitFailure::TimeLapse => "time-lapse",
             VisitFailure::NoArchive => "noarchive",
+            VisitFailure::Login(_) => "login",
             VisitFailure::Fetch(error) => error.kind(),
         }
     }
@@ -58,7 +61,9 @@ impl VisitFailure {
 
     /// Whether an immediate retry would fail too.
     pub(super) fn is_final(&self) -> bool {
-        self.is_absence() || self.is_guarded() || matches!(self, VisitFailure::TimeLapse)
+        self.is_absence()
+            || self.is_guarded()
+            || matches!(self, VisitFailure::TimeLapse | VisitFailure::Login(_))
     }
 
     /// The effect on politeness; `None` if the host received no request.
@@ -66,6 +71,7 @@ impl VisitFailure {
         match self {
             VisitFailure::BadUrl | VisitFailure::RobotsDisallowed | VisitFailure::TimeLapse => None,
             VisitFailure::NoArchive => Some(HostResponse::Served),
+            VisitFailure::Login(_) => None,
             VisitFailure::Fetch(_) if self.is_guarded() => None,
             VisitFailure::RobotsUnreachable { .. } | VisitFailure::Fetch(_) => Some(HostResponse::Silent),
         }

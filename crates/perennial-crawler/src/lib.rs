@@ -34,6 +34,7 @@
 //! | `failure` | why a visit returned nothing, and whether to retry |
 //! | `exchange` | an exchange between fetching and archiving |
 //! | `browser` | renders a page that needs scripts |
+//! | `login` | sends the secrets of logged-in sites, and repeats recorded logins |
 //! | `discover` | finds the URLs to fetch in a response |
 //!
 //! | record | |
@@ -57,6 +58,7 @@ mod failure;
 mod host;
 mod known_urls;
 pub mod log;
+mod login;
 mod options;
 mod page_weights;
 mod pending_styles;

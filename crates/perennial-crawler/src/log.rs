@@ -47,6 +47,9 @@ pub struct LogLine {
     /// Why the document was only partly read, if so. The archived record is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
+    /// What a browser did in the page before the capture.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<String>,
     /// Digest of the payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,

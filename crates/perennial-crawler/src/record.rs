@@ -67,6 +67,8 @@ pub(super) struct StoredExchange {
     pub(super) truncation: Option<Truncation>,
     /// Why the document was only partly read, if so.
     pub(super) unread: Option<String>,
+    /// What a reader did in the page, in words.
+    pub(super) actions: Vec<String>,
     /// Whether the document is large enough to be analysed separately.
     pub(super) is_large: bool,
     pub(super) validators: Validators,
@@ -335,6 +337,7 @@ impl VisitRecord {
             detail: self.response.as_ref().err().map(ToString::to_string),
             truncated: exchange.and_then(|exchange| exchange.truncation).map(|why| why.as_str().into()),
             unread: exchange.and_then(|exchange| exchange.unread.clone()),
+            actions: exchange.map(|exchange| exchange.actions.clone()).unwrap_or_default(),
             millis: self.took.as_millis() as u64,
             conditional: self.is_conditional,
             n_found: self.new_pages.iter().filter(|new| new.is_new).count() as u64,
@@ -437,6 +440,7 @@ pub(super) mod samples {
             body_bytes: 1000,
             truncation: None,
             unread: None,
+            actions: Vec::new(),
             is_large: false,
             validators: Validators::default(),
             retry_after: None,

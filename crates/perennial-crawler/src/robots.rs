@@ -74,11 +74,8 @@ impl RobotsCache {
     ) -> (Result<Robots, VisitFailure>, Option<FetchedExchange>) {
         let Ok(mut at) = url.join("/robots.txt") else { return (Ok(Robots::allow_all()), None) };
         for _ in 0..=MAX_REDIRECTS {
-            let request = FetchRequest {
-                url: &at,
-                fields: &[],
-                allow_private: allow_private && at.origin() == url.origin(),
-            };
+            let allow_private = allow_private && at.origin() == url.origin();
+            let request = FetchRequest::get(&at, &[], allow_private);
             let mut fetched = match shared.client.fetch_up_to(&request, MAX_STORED_BYTES).await {
                 Ok(fetched) => fetched,
                 Err(error) => return (Err(error.into()), None),

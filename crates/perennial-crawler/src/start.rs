@@ -19,6 +19,7 @@ use super::clock::Clock;
 use super::config_watcher::ConfigWatcher;
 use super::events::{CrawlEvent, EventReporter};
 use super::known_urls::KnownUrls;
+use super::login::Logins;
 use super::page_weights::PageWeights;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::{FeedPolls, PollInterval};
@@ -27,10 +28,10 @@ use super::recorder::{Recorder, put_request};
 use super::visit::{ReadPermits, VisitContext, is_loopback};
 use super::websub::WebSub;
 use super::{CrawlLoop, CrawlOptions, CrawlStatus, browser, log, robots, spent};
-use perennial_archive::settings::{BudgetTable, CrawlTable, Seeds};
+use perennial_archive::settings::{Behavior, BudgetTable, CrawlTable, Seed, Seeds};
 use perennial_archive::store::{Discovery, PageKind, Store, StoredFeed};
 use perennial_archive::{Archive, ArchiveWriter, CHECKING};
-use perennial_engine::analyse::{Analyst, PageAnalyst, analyse_backlog};
+use perennial_engine::analyse::{Analyst, AnnoyanceFilters, PageAnalyst, analyse_backlog};
 use perennial_engine::background::PageFollower;
 use perennial_engine::learn::{self, FollowedSites};
 use perennial_engine::notify::{DeliveryReport, WatchNews, start_notifying};
@@ -423,6 +424,11 @@ impl CrawlBuilder<'_> {
                 anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
             })?;
         }
+        let browser = browser::Browser::new(table.browser_timeout, table.browser_sandbox);
+        let dismisses = |seed: &Seed| seed.behaviors.contains(&Behavior::Dismiss);
+        let annoyances = self.seeds.iter().any(dismisses).then(|| AnnoyanceFilters::load(archive.root()));
+        let browser = browser.dismissing(annoyances.transpose()?);
+        let logins = Logins::read(&self.seeds, archive.root(), |profile| browser.profile_cookies(profile))?;
         Ok(VisitContext {
             readers: ReadPermits::default(),
             client,
@@ -432,7 +438,8 @@ impl CrawlBuilder<'_> {
             allow_private: self.options.allow_private,
             private_origins: Mutex::default(),
             compression: archive.settings().warc.compression(),
-            browser: browser::Browser::new(table.browser_timeout, table.browser_sandbox),
+            browser,
+            logins,
             analyst,
             table,
         })

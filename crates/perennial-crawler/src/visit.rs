@@ -16,11 +16,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::block_in_place;
 use url::Url;
 
-use super::browser::{Browser, is_shell};
+use super::browser::{Browser, BrowserVisit, is_shell};
 use super::clock::Clock;
 use super::discover::Discoveries;
 use super::exchange::FetchedExchange;
 use super::failure::VisitFailure;
+use super::login::Logins;
 use super::record::VisitRecord;
 use super::robots::RobotsCache;
 use perennial_archive::feeds;
@@ -71,6 +72,7 @@ pub(super) struct VisitContext {
     pub(super) compression: Compression,
     /// Renders pages that are empty without scripts.
     pub(super) browser: Browser,
+    pub(super) logins: Logins,
     /// `None` with `--no-analysis`.
     pub(super) analyst: Option<Arc<PageAnalyst>>,
 }
@@ -179,12 +181,24 @@ impl VisitTask<'_> {
     }
 
     async fn fetch(&mut self, url: &Url) -> Result<FetchedExchange, VisitFailure> {
-        let mut fields = conditions(self.target);
-        self.is_conditional = !fields.is_empty();
+        let conditions = conditions(self.target);
+        self.is_conditional = !conditions.is_empty();
+        let mut fields: Vec<(&str, String)> = conditions;
         fields.extend(self.shared.time_field());
         let time = self.shared.clock.now();
-        let request = FetchRequest { url, fields: &fields, allow_private: self.allows_private(url) };
+        self.shared.logins.ensure(self.shared, self.target.seed).await.map_err(VisitFailure::Login)?;
+        let secrets = self.shared.logins.secrets(self.target.seed, url, time);
+        if secrets.are_recorded {
+            fields.extend(secrets.fields.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        }
+        let request = FetchRequest {
+            secrets: if secrets.are_recorded { &[] } else { &secrets.fields },
+            ..FetchRequest::get(url, &fields, self.allows_private(url))
+        };
         let fetched = self.shared.client.fetch(&request).await?;
+        if matches!(fetched.status(), 401 | 403) {
+            self.shared.logins.end_session(self.target.seed, time).await;
+        }
         Ok(self.read(url, fetched, time).await)
     }
 
@@ -204,8 +218,10 @@ impl VisitTask<'_> {
         let Some(html) = self.html_to_render(exchange) else { return };
         let allow_private = self.allows_private(url);
         let (shared, page, time) = (self.shared.clone(), url.clone(), exchange.time);
+        let seed = self.target.seed;
         let rendering = tokio::task::spawn_blocking(move || {
-            shared.browser.render(&shared, &page, &html, allow_private, time)
+            let visit = BrowserVisit { shared: &shared, url: &page, seed, allow_private, now: time };
+            shared.browser.render(&visit, &html)
         });
         match rendering.await.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(rendered) => {
@@ -213,6 +229,7 @@ impl VisitTask<'_> {
                 self.discoveries.follow(url, &links);
                 exchange.links = links.kept();
                 exchange.dom = Some(rendered.dom);
+                exchange.actions = rendered.actions;
                 self.companions.extend(rendered.exchanges);
                 self.warning = rendered.note;
             }

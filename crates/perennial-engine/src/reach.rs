@@ -56,7 +56,7 @@ type RobotsResponse = (u16, Vec<u8>);
 
 async fn fetch_robots(client: &Client, target: &ReachTarget) -> Result<RobotsResponse, FetchError> {
     let Some(url) = canonical::resolve(&target.url, "/robots.txt") else { return Ok((404, Vec::new())) };
-    let request = FetchRequest { url: &url, fields: &[], allow_private: target.allow_private };
+    let request = FetchRequest::get(&url, &[], target.allow_private);
     let mut fetched = client.fetch_up_to(&request, MAX_BYTES).await?;
     let bytes = fetched.body.prefix(MAX_BYTES as usize).map(|bytes| bytes.into_owned()).unwrap_or_default();
     let limits = DecodingLimits { max_bytes: MAX_BYTES, ..DecodingLimits::default() };

@@ -80,7 +80,7 @@ fn send(archive: &Archive, server: &Url, request: &TimestampRequest) -> Result<V
         .build()
         .map_err(|error| error.to_string())?;
     // The user names the server, so it may be on this machine.
-    let posted = FetchRequest { url: server, fields: &[], allow_private: true };
+    let posted = FetchRequest::get(server, &[], true);
     let body = request.to_der();
     let exchange = client.post_bytes(&posted, "application/timestamp-query", &body, MAX_RESPONSE_BYTES);
     let mut response = runtime.block_on(exchange).map_err(|error| error.to_string())?;

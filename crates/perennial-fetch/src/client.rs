@@ -18,7 +18,9 @@ use super::connect::{self, HostStream};
 use super::guard::{Resolver, admit};
 use super::spool::{Spool, SpoolFile, SpoolFull};
 use super::wire::find_head_end;
-use super::{FetchError, FetchLimits, FetchRequest, FetchedBody, FetchedResponse, Framing, Proxy};
+use super::{
+    FetchError, FetchLimits, FetchRequest, FetchedBody, FetchedResponse, Framing, Proxy, RequestBody,
+};
 
 /// How long an idle connection is kept. Servers close theirs after 5 to 75 s.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
@@ -112,7 +114,7 @@ impl Client {
         text: &str,
         allow_private: bool,
     ) -> Result<u16, FetchError> {
-        let request = FetchRequest { url, fields, allow_private };
+        let request = FetchRequest::get(url, fields, allow_private);
         let response = self.post_bytes(&request, content_type, text.as_bytes(), 0).await?;
         Ok(response.status())
     }
@@ -132,7 +134,7 @@ impl Client {
         ];
         fields.extend_from_slice(request.fields);
         let request = FetchRequest { fields: &fields, ..request.clone() };
-        let request_head = self.request_head("POST", &request);
+        let request_head = self.request_head("POST", &request, request.secrets);
         let (started, limit) = (Instant::now(), self.limits.head_timeout);
         let exchange = async {
             let mut connection = self.connect(&request).await?;
@@ -145,7 +147,9 @@ impl Client {
             };
             let body = receiver.finish().map_err(FetchError::Local)?;
             let (address, took) = (connection.address, started.elapsed());
-            Ok(FetchedResponse { request_head: request_head.clone(), head, body, address, truncation, took })
+            let request_body = bytes.to_vec();
+            let request_head = request_head.clone();
+            Ok(FetchedResponse { request_head, request_body, head, body, address, truncation, took })
         };
         tokio::time::timeout(limit, exchange).await.map_err(|_| FetchError::Timeout(limit))?
     }
@@ -157,7 +161,12 @@ impl Client {
         request: &FetchRequest<'_>,
         max_body_bytes: u64,
     ) -> Result<FetchedResponse, FetchError> {
-        if let Some(kept) = self.take_idle(request.url, request.allow_private) {
+        // A request that changes something must not be sent twice.
+        let kept = match request.body {
+            None => self.take_idle(request.url, request.allow_private),
+            Some(_) => None,
+        };
+        if let Some(kept) = kept {
             match self.exchange(kept, request, max_body_bytes).await {
                 Err(FetchError::Disconnected(_)) => {}
                 done => return done,
@@ -185,10 +194,13 @@ impl Client {
         max_body_bytes: u64,
     ) -> Result<FetchedResponse, FetchError> {
         let started = Instant::now();
-        let request_head = self.request_head("GET", request);
+        let RequestBody { method, bytes } = request.body.unwrap_or(RequestBody { method: "GET", bytes: &[] });
+        let request_head = self.request_head(method, request, &[]);
+        let mut message = self.request_head(method, request, request.secrets);
+        message.extend_from_slice(bytes);
         let head_timeout = self.limits.head_timeout;
         let (head, rest) = tokio::time::timeout(head_timeout, async {
-            send(&mut connection.stream, &request_head).await?;
+            send(&mut connection.stream, &message).await?;
             self.read_head(&mut connection.stream).await
         })
         .await
@@ -201,10 +213,17 @@ impl Client {
             self.put_idle(request.url, request.allow_private, connection);
         }
         let body = receiver.finish().map_err(FetchError::Local)?;
-        Ok(FetchedResponse { request_head, head, body, address, truncation, took: started.elapsed() })
+        let request_body = bytes.to_vec();
+        let took = started.elapsed();
+        Ok(FetchedResponse { request_head, request_body, head, body, address, truncation, took })
     }
 
-    fn request_head(&self, method: &str, request: &FetchRequest<'_>) -> Vec<u8> {
+    fn request_head(
+        &self,
+        method: &str,
+        request: &FetchRequest<'_>,
+        secrets: &[(String, String)],
+    ) -> Vec<u8> {
         let url = request.url;
         let mut head = String::with_capacity(512);
         let absolute = self.proxy.is_some() && url.scheme() == "http";
@@ -220,10 +239,14 @@ impl Client {
              Accept-Language: *\r\nAccept-Encoding: gzip, br\r\n",
             self.user_agent
         );
-        for (name, value) in request.fields {
+        let fields = request.fields.iter().map(|(name, value)| (*name, value));
+        for (name, value) in fields.chain(secrets.iter().map(|(name, value)| (name.as_str(), value))) {
             if !value.contains(['\r', '\n']) {
                 let _ = write!(head, "{name}: {value}\r\n");
             }
+        }
+        if let Some(RequestBody { bytes, .. }) = request.body {
+            let _ = write!(head, "Content-Length: {}\r\n", bytes.len());
         }
         head.push_str("\r\n");
         head.into_bytes()
@@ -489,7 +512,7 @@ mod tests {
             }
         });
         let client = client();
-        client.fetch(&FetchRequest { url: &url, fields: &[], allow_private: true }).await
+        client.fetch(&FetchRequest::get(&url, &[], true)).await
     }
 
     fn client() -> Client {
@@ -567,7 +590,7 @@ mod tests {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n").await;
             let _ = stream.write_all(&[b'x'; 60_000]).await;
         });
-        let request = FetchRequest { url: &url, fields: &[], allow_private: true };
+        let request = FetchRequest::get(&url, &[], true);
         assert_eq!(client.fetch(&request).await.unwrap_err().kind(), "local");
         assert!(client.disk_failure().is_some_and(|error| error.to_string().contains("free space")));
     }
@@ -581,7 +604,7 @@ mod tests {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n").await;
             let _ = stream.write_all(&[b'x'; 50_000]).await;
         });
-        let request = FetchRequest { url: &url, fields: &[], allow_private: true };
+        let request = FetchRequest::get(&url, &[], true);
         let fetched = client().fetch_up_to(&request, 1000).await.unwrap();
         assert_eq!((fetched.truncation, fetched.body.len()), (Some(Truncation::Length), 1000));
     }
@@ -647,7 +670,7 @@ mod tests {
         });
         let client = client();
         for _ in 0..6 {
-            let request = FetchRequest { url: &url, fields: &[], allow_private: true };
+            let request = FetchRequest::get(&url, &[], true);
             assert_eq!(client.fetch(&request).await.unwrap().body.len(), 2);
         }
         server.await.unwrap();
@@ -666,13 +689,13 @@ mod tests {
         });
         let client = Client::new("perennial/test".into(), limits(), Some(proxy));
         let url = Url::parse("http://example.org/x").unwrap();
-        let request = FetchRequest { url: &url, fields: &[], allow_private: false };
+        let request = FetchRequest::get(&url, &[], false);
         assert_eq!(client.fetch(&request).await.unwrap().status(), 204);
         assert!(
             server.await.unwrap().starts_with("GET http://example.org/x HTTP/1.1\r\nHost: example.org\r\n")
         );
         let local = Url::parse("http://127.0.0.1/x").unwrap();
-        let request = FetchRequest { url: &local, fields: &[], allow_private: false };
+        let request = FetchRequest::get(&local, &[], false);
         assert_eq!(client.fetch(&request).await.unwrap_err().kind(), "guarded");
     }
 }

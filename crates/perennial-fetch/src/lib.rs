@@ -37,14 +37,34 @@ pub struct FetchRequest<'a> {
     pub url: &'a url::Url,
     /// Additional fields, such as If-None-Match.
     pub fields: &'a [(&'a str, String)],
+    /// Fields that are sent but not recorded, such as the cookie of a login.
+    pub secrets: &'a [(String, String)],
+    /// Method and body; `None` for GET.
+    pub body: Option<RequestBody<'a>>,
     /// Whether private and loopback addresses are admitted.
     pub allow_private: bool,
+}
+
+/// The method of a request, and its body.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestBody<'a> {
+    pub method: &'a str,
+    pub bytes: &'a [u8],
+}
+
+impl<'a> FetchRequest<'a> {
+    /// A GET without secrets.
+    pub fn get(url: &'a url::Url, fields: &'a [(&'a str, String)], allow_private: bool) -> FetchRequest<'a> {
+        FetchRequest { url, fields, secrets: &[], body: None, allow_private }
+    }
 }
 
 /// One exchange, as sent and received.
 #[derive(Debug)]
 pub struct FetchedResponse {
+    /// The head of the request without its secrets.
     pub request_head: Vec<u8>,
+    pub request_body: Vec<u8>,
     pub head: HttpHead,
     /// The body as received, with chunk framing and content coding.
     pub body: FetchedBody,

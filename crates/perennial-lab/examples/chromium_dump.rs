@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let page = BrowserPage { url: "http://page.example/", html: &html, unix_millis: 1_411_570_000_000 };
     for run in 0..3 {
         let began = Instant::now();
-        let seen = chromium.layout(&page, &|url, _| lookup(url))?;
+        let seen = chromium.layout(&page, &|request, _| lookup(&request.url))?;
         let n_words: usize = seen
             .layout
             .nodes

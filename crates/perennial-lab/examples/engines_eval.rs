@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let lookup = |wanted: &str| beside(wanted, path);
         let began = Instant::now();
         let page = BrowserPage { url: URL, html, unix_millis: 1_411_570_000_000 };
-        let seen = match chromium.layout(&page, &|url, _| lookup(url)) {
+        let seen = match chromium.layout(&page, &|request, _| lookup(&request.url)) {
             Ok(seen) => seen,
             Err(error) => {
                 println!("{}: {error}", path.display());

@@ -85,9 +85,13 @@ pub struct BrowserConnection {
 }
 
 impl BrowserConnection {
-    /// Starts a headless browser without a network.
-    pub fn start(program: &Path, options: LaunchOptions) -> Result<BrowserConnection, BrowserError> {
-        let browser = BrowserProcess::start(program, options);
+    /// Starts a headless browser without a network, with the cookies of a profile if there is one.
+    pub fn start(
+        program: &Path,
+        options: LaunchOptions,
+        profile: Option<&Path>,
+    ) -> Result<BrowserConnection, BrowserError> {
+        let browser = BrowserProcess::start(program, options, profile);
         Ok(BrowserConnection {
             browser: browser.map_err(|error| BrowserError::Ended(error.to_string()))?,
             next_id: 0,

@@ -10,15 +10,18 @@
 //! does not respond any more, it is killed with all its processes.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
+use perennial_core::http::login::LoginStep;
 use perennial_core::page::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use serde_json::{Value, json};
 
+use crate::behaviors::Behaviors;
 use crate::cdp::{BrowserConnection, BrowserError, find_browser};
 use crate::launch::LaunchOptions;
+use crate::login::{BrowserCookie, LoginError, read_cookies};
 use crate::resource::CapturedResource;
 use crate::snapshot;
 
@@ -28,6 +31,11 @@ pub const MAX_REQUESTS: usize = 2000;
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Longer URLs are not requested.
 const MAX_URL_BYTES: usize = 16 << 10;
+/// Longer bodies of requests are not sent.
+const MAX_BODY_BYTES: usize = 1 << 20;
+/// Fields of a request that a script set, and the bytes of one.
+const MAX_FIELDS: usize = 20;
+const MAX_FIELD_BYTES: usize = 4 << 10;
 /// Frames and workers per page.
 const MAX_TARGETS: usize = 200;
 /// Time for reading a page after its deadline, if the deadline was at least as long.
@@ -66,8 +74,28 @@ impl Default for BrowserOptions {
     }
 }
 
-/// Answers a request for a URL, or refuses it. It must return before the given instant.
-pub type RequestHandler<'a> = dyn Fn(&str, Instant) -> Option<CapturedResource> + 'a;
+/// A request of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BrowserRequest {
+    pub url: String,
+    pub method: String,
+    /// Fields that a script set, and the media type of the body.
+    pub fields: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl BrowserRequest {
+    /// The fields that may identify a person, and the others.
+    pub fn split_secrets(&self) -> (Vec<(&str, &str)>, Vec<(&str, &str)>) {
+        let fields = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        fields.partition(|(name, _)| {
+            name.eq_ignore_ascii_case("cookie") || name.eq_ignore_ascii_case("authorization")
+        })
+    }
+}
+
+/// Answers a request, or refuses it. It must return before the given instant.
+pub type RequestHandler<'a> = dyn Fn(&BrowserRequest, Instant) -> Option<CapturedResource> + 'a;
 
 /// A page to lay out.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +105,21 @@ pub struct BrowserPage<'a> {
     pub html: &'a str,
     /// The time that scripts see, in milliseconds since 1970.
     pub unix_millis: i64,
+}
+
+impl BrowserPage<'_> {
+    /// A page whose document the handler answers like any other request.
+    pub(crate) fn of_url(url: &str) -> BrowserPage<'_> {
+        BrowserPage { url, html: "", unix_millis: 0 }
+    }
+}
+
+/// What happens in a page before its document is taken.
+#[derive(Default)]
+pub struct ReaderActions<'a> {
+    pub behaviors: Option<Behaviors<'a>>,
+    /// The cookies that scripts may read.
+    pub cookies: &'a [BrowserCookie],
 }
 
 /// Why loading ended.
@@ -104,6 +147,8 @@ pub struct BrowserLayout {
 #[derive(Clone, Debug)]
 pub struct BrowserDocument {
     pub html: String,
+    /// What a reader did in it, in words.
+    pub actions: Vec<String>,
     /// Whether the page is complete.
     pub ending: LoadEnd,
 }
@@ -180,6 +225,7 @@ impl Chromium {
             visit.prelude = Some(FIXED_SCRIPT.replace("UNIX_MILLIS", &page.unix_millis.to_string()));
             let began = Instant::now();
             let ending = visit.load(page, answers)?;
+            visit.connection.keep_events(false);
             let snapshot = visit.snapshot()?;
             let time = began.elapsed();
             let layout = snapshot::layout(&snapshot, page.url, engine);
@@ -188,20 +234,63 @@ impl Chromium {
         })
     }
 
-    /// The document after its scripts have run. `answers` handles every request.
+    /// The document after its scripts have run and a reader has acted. `answers` handles every request.
     pub fn document(
         &mut self,
         page: &BrowserPage<'_>,
         answers: &RequestHandler,
+        reader: &ReaderActions<'_>,
     ) -> Result<BrowserDocument, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, _| {
             let mut visit = BrowserTab::open(connection, &options)?;
-            let ending = visit.load(page, answers)?;
+            visit.set_cookies(reader.cookies)?;
+            let mut ending = visit.load(page, answers)?;
+            let mut actions = Vec::new();
+            if let Some(behaviors) = reader.behaviors.as_ref().filter(|_| ending == LoadEnd::Whole) {
+                actions = visit.behave(page, answers, behaviors)?;
+                if visit.has_stopped {
+                    ending = LoadEnd::Deadline;
+                }
+            }
+            visit.connection.keep_events(false);
             let html = visit.outer_html()?;
             visit.close();
-            Ok(BrowserDocument { html, ending })
+            Ok(BrowserDocument { html, actions, ending })
         })
+    }
+
+    /// Takes the steps of a login, and returns the cookies that they left. `answers` handles every request.
+    pub fn log_in(
+        &mut self,
+        steps: &[LoginStep],
+        answers: &RequestHandler,
+    ) -> Result<Vec<BrowserCookie>, LoginError> {
+        let options = self.options.clone();
+        let mut failure = None;
+        let cookies = self.run(|connection, _| {
+            let mut visit = BrowserTab::open(connection, &options)?;
+            let outcome = visit.log_in(steps, answers);
+            visit.connection.keep_events(false);
+            visit.close();
+            match outcome {
+                Ok(cookies) => Ok(cookies),
+                Err(LoginError::Browser(error)) => Err(error),
+                Err(other) => {
+                    failure = Some(other);
+                    Ok(Vec::new())
+                }
+            }
+        })?;
+        failure.map_or(Ok(cookies), Err)
+    }
+
+    /// The cookies of a browser's profile folder. The profile is copied, and the browser that reads it has no network.
+    pub fn profile_cookies(&self, profile: &Path) -> Result<Vec<BrowserCookie>, BrowserError> {
+        let (mut connection, _) = start(&self.options, Some(profile))?;
+        let deadline = Instant::now() + self.options.time.max(START);
+        let found = connection.call(None, "Storage.getCookies", json!({}), deadline)?;
+        Ok(read_cookies(&found["cookies"]))
     }
 
     /// Handles one page. After a crash, a hang or an exceeded limit the browser is killed. The next page starts a new
@@ -223,7 +312,7 @@ impl Chromium {
         let running = match self.running.take() {
             Some(running) => running,
             None => {
-                let started = start(&self.options);
+                let started = start(&self.options, None);
                 self.n_failed_starts = if started.is_ok() { 0 } else { self.n_failed_starts + 1 };
                 started?
             }
@@ -232,10 +321,13 @@ impl Chromium {
     }
 }
 
-/// Starts a browser. Also returns its name and version.
-fn start(options: &BrowserOptions) -> Result<(BrowserConnection, String), BrowserError> {
+/// Starts a browser, with the cookies of a profile if there is one. Also returns its name and version.
+fn start(
+    options: &BrowserOptions,
+    profile: Option<&Path>,
+) -> Result<(BrowserConnection, String), BrowserError> {
     let program = find_browser(options.program.as_deref())?;
-    let mut connection = BrowserConnection::start(&program, options.launch)?;
+    let mut connection = BrowserConnection::start(&program, options.launch, profile)?;
     let deadline = Instant::now() + options.time.max(START);
     let version = connection.call(None, "Browser.getVersion", json!({}), deadline);
     let version = version.map_err(|error| match error {
@@ -248,19 +340,25 @@ fn start(options: &BrowserOptions) -> Result<(BrowserConnection, String), Browse
 }
 
 /// One page in a separate context, without cookies or caches of other pages.
-struct BrowserTab<'a> {
-    connection: &'a mut BrowserConnection,
-    session: String,
+pub(crate) struct BrowserTab<'a> {
+    pub(crate) connection: &'a mut BrowserConnection,
+    pub(crate) session: String,
     /// The sessions of the page, its frames and its workers.
     sessions: HashSet<String>,
     target: String,
-    context: String,
-    deadline: Instant,
+    pub(crate) context: String,
+    pub(crate) deadline: Instant,
     options: &'a BrowserOptions,
     /// A script that runs first in every document.
     prelude: Option<String>,
     n_requests: usize,
     n_answer_bytes: usize,
+    /// Whether the caller gives the page's document. Otherwise it is requested.
+    pub(crate) has_document: bool,
+    /// Whether the page must not navigate.
+    pub(crate) stays: bool,
+    /// Whether loading ended at a limit.
+    pub(crate) has_stopped: bool,
 }
 
 impl<'a> BrowserTab<'a> {
@@ -290,6 +388,9 @@ impl<'a> BrowserTab<'a> {
             prelude: None,
             n_requests: 0,
             n_answer_bytes: 0,
+            has_document: true,
+            stays: false,
+            has_stopped: false,
         })
     }
 
@@ -298,7 +399,7 @@ impl<'a> BrowserTab<'a> {
     }
 
     /// Sends a command without waiting. If it fails, a later command fails too.
-    fn post(&mut self, session: &str, method: &str, params: Value) -> Result<(), BrowserError> {
+    pub(crate) fn post(&mut self, session: &str, method: &str, params: Value) -> Result<(), BrowserError> {
         self.connection.send(Some(session), method, params, self.deadline).map(|_| ())
     }
 
@@ -320,14 +421,40 @@ impl<'a> BrowserTab<'a> {
 
     /// Navigates and answers requests until the page has loaded and its scripts have used their virtual time.
     fn load(&mut self, page: &BrowserPage<'_>, answers: &RequestHandler) -> Result<LoadEnd, BrowserError> {
+        self.prepare()?;
+        self.navigate(page.url)?;
+        self.pump(page, answers, true)
+    }
+
+    pub(crate) fn prepare(&mut self) -> Result<(), BrowserError> {
         let session = self.session.clone();
         self.take_over(&session)?;
         let metrics = json!({
             "width": VIEWPORT_WIDTH as u32, "height": VIEWPORT_HEIGHT as u32, "deviceScaleFactor": 1, "mobile": false
         });
-        self.call("Emulation.setDeviceMetricsOverride", metrics)?;
-        self.post(&session, "Page.navigate", json!({"url": page.url}))?;
-        let mut has_loaded = false;
+        self.call("Emulation.setDeviceMetricsOverride", metrics).map(|_| ())
+    }
+
+    pub(crate) fn navigate(&mut self, url: &str) -> Result<(), BrowserError> {
+        let session = self.session.clone();
+        self.post(&session, "Page.navigate", json!({"url": url}))
+    }
+
+    /// Lets virtual time pass. It stands still while requests are pending.
+    pub(crate) fn grant(&mut self, time: Duration) -> Result<(), BrowserError> {
+        let session = self.session.clone();
+        let policy = json!({"policy": "pauseIfNetworkFetchesPending", "budget": time.as_millis() as u64});
+        self.post(&session, "Emulation.setVirtualTimePolicy", policy)
+    }
+
+    /// Answers requests until the granted time has passed. If `loads`, the time is granted when the page has loaded.
+    pub(crate) fn pump(
+        &mut self,
+        page: &BrowserPage<'_>,
+        answers: &RequestHandler,
+        loads: bool,
+    ) -> Result<LoadEnd, BrowserError> {
+        let mut has_loaded = !loads;
         loop {
             let event = match self.connection.event(self.deadline) {
                 // A page that does not finish loading is used as it is.
@@ -349,14 +476,13 @@ impl<'a> BrowserTab<'a> {
                 "Target.detachedFromTarget" => drop(self.sessions.remove(&text(&params["sessionId"]))),
                 "Page.loadEventFired" if !has_loaded && session == self.session => {
                     has_loaded = true;
-                    let budget = self.options.script_time.as_millis() as u64;
-                    let policy = json!({"policy": "pauseIfNetworkFetchesPending", "budget": budget});
-                    self.post(&session, "Emulation.setVirtualTimePolicy", policy)?;
+                    self.grant(self.options.script_time)?;
                 }
-                "Emulation.virtualTimeBudgetExpired" => {
-                    self.connection.keep_events(false);
-                    return Ok(LoadEnd::Whole);
+                // A login leads to a further page.
+                "Page.loadEventFired" if !self.has_document && session == self.session => {
+                    self.grant(self.options.script_time)?;
                 }
+                "Emulation.virtualTimeBudgetExpired" if has_loaded => return Ok(LoadEnd::Whole),
                 "Page.javascriptDialogOpening" => {
                     self.post(&session, "Page.handleJavaScriptDialog", json!({"accept": false}))?
                 }
@@ -396,6 +522,7 @@ impl<'a> BrowserTab<'a> {
 
     /// Stops loading. The page gets no more responses, so its pending requests wait forever.
     fn stop(&mut self, ending: LoadEnd) -> Result<LoadEnd, BrowserError> {
+        self.has_stopped = true;
         self.deadline = Instant::now() + self.options.time.min(GRACE);
         self.connection.keep_events(false);
         let session = self.session.clone();
@@ -413,8 +540,11 @@ impl<'a> BrowserTab<'a> {
     ) -> Result<(), BrowserError> {
         self.n_requests += 1;
         let found = match self.n_requests {
-            1 => Some(document(page)),
+            1 if self.has_document => Some(document(page)),
+            // Leaving the page would lose it.
+            _ if self.stays && self.is_navigation(request) => None,
             _ if self.n_answer_bytes >= MAX_ANSWER_BYTES => None,
+            _ if request["request"]["method"] == "OPTIONS" => Some(preflight()),
             _ => look_up(request, answers, self.deadline),
         };
         // A late response is dropped. The next step notices the deadline too.
@@ -427,12 +557,11 @@ impl<'a> BrowserTab<'a> {
             return self.post(session, "Fetch.failRequest", refusal);
         };
         self.n_answer_bytes += captured.body.len();
-        let mut headers = vec![
-            json!({"name": "Content-Type", "value": captured.content_type}),
-            // Fonts and modules of other hosts need this header. Their hosts granted it when they were captured.
-            json!({"name": "Access-Control-Allow-Origin", "value": "*"}),
-        ];
+        let mut headers = vec![json!({"name": "Content-Type", "value": captured.content_type})];
+        headers.extend(grants(request));
         headers.extend(captured.location.map(|target| json!({"name": "Location", "value": target})));
+        let cookies = captured.cookies.iter();
+        headers.extend(cookies.map(|cookie| json!({"name": "Set-Cookie", "value": cookie})));
         let status = if captured.status == 0 { 200 } else { captured.status };
         let body = BASE64.encode(&captured.body);
         let answer =
@@ -445,10 +574,45 @@ impl<'a> BrowserTab<'a> {
     }
 
     fn outer_html(&mut self) -> Result<String, BrowserError> {
-        let expression = "document.documentElement ? document.documentElement.outerHTML : ''";
-        let result =
-            self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}))?;
-        Ok(text(&result["result"]["value"]))
+        let html = self.evaluate("document.documentElement ? document.documentElement.outerHTML : ''")?;
+        Ok(text(&html))
+    }
+
+    /// The value of an expression in the page; null if it fails.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Result<Value, BrowserError> {
+        let params = json!({"expression": expression, "returnByValue": true});
+        let mut result = self.call("Runtime.evaluate", params)?;
+        Ok(result["result"]["value"].take())
+    }
+
+    /// A world whose globals the page's scripts cannot change, in the page's main frame.
+    pub(crate) fn isolated_world(&mut self) -> Result<u64, BrowserError> {
+        let tree = self.call("Page.getFrameTree", json!({}))?;
+        let frame = tree["frameTree"]["frame"]["id"].clone();
+        let made = self.call("Page.createIsolatedWorld", json!({"frameId": frame}))?;
+        Ok(made["executionContextId"].as_u64().unwrap_or_default())
+    }
+
+    /// The value of an expression in a world; `None` if it fails or the world is gone.
+    pub(crate) fn evaluate_in(
+        &mut self,
+        world: u64,
+        expression: &str,
+    ) -> Result<Option<Value>, BrowserError> {
+        let params =
+            json!({"expression": expression, "returnByValue": true, "contextId": world, "userGesture": true});
+        match self.call("Runtime.evaluate", params) {
+            Ok(mut result) if result["exceptionDetails"].is_null() => {
+                Ok(Some(result["result"]["value"].take()))
+            }
+            Ok(_) | Err(BrowserError::Refused { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a request would replace the page. The id of the main frame is that of its target.
+    fn is_navigation(&self, request: &Value) -> bool {
+        request["resourceType"] == "Document" && request["frameId"] == self.target.as_str()
     }
 
     fn close(self) {
@@ -497,15 +661,73 @@ fn document(page: &BrowserPage<'_>) -> CapturedResource {
     }
 }
 
-fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
-    // A form or a call changes something at its server, and the answer is another one than to a GET.
-    if !matches!(request["request"]["method"].as_str(), None | Some("GET" | "HEAD")) {
-        return None;
+/// Other hosts grant access to their fonts, modules and data. They did so when these were captured.
+fn grants(request: &Value) -> Vec<Value> {
+    let headers = request["request"]["headers"].as_object();
+    let field = |wanted: &str| {
+        let found = headers?.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+        found.1.as_str().map(str::to_string)
+    };
+    let origin = field("Origin").unwrap_or_else(|| "*".into());
+    let mut grants = vec![json!({"name": "Access-Control-Allow-Origin", "value": origin})];
+    if origin != "*" {
+        grants.push(json!({"name": "Access-Control-Allow-Credentials", "value": "true"}));
     }
-    let url = request["request"]["url"].as_str()?;
+    let asked = [
+        ("Access-Control-Request-Headers", "Access-Control-Allow-Headers"),
+        ("Access-Control-Request-Method", "Access-Control-Allow-Methods"),
+    ];
+    for (question, grant) in asked {
+        grants.extend(field(question).map(|value| json!({"name": grant, "value": value})));
+    }
+    grants
+}
+
+/// The answer to the browser's question whether a host accepts a request. The host is asked by the request itself.
+fn preflight() -> CapturedResource {
+    CapturedResource { status: 204, ..CapturedResource::default() }
+}
+
+fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
+    let details = &request["request"];
+    let url = details["url"].as_str()?;
     let url = url.split('#').next().unwrap_or(url);
     if url.len() > MAX_URL_BYTES || Instant::now() >= deadline {
         return None;
     }
-    answers(url, deadline)
+    let method = details["method"].as_str().unwrap_or("GET");
+    let is_plain = matches!(method, "GET" | "HEAD");
+    let request = BrowserRequest {
+        url: url.to_string(),
+        method: if is_plain { "GET" } else { method }.to_string(),
+        fields: script_fields(&details["headers"]),
+        body: if is_plain { Vec::new() } else { request_body(details)? },
+    };
+    answers(&request, deadline)
+}
+
+/// The fields that a script may add to a request, and that servers of data expect.
+fn script_fields(headers: &Value) -> Vec<(String, String)> {
+    let is_set = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        matches!(name.as_str(), "content-type" | "cookie" | "authorization") || name.starts_with("x-")
+    };
+    let headers = headers.as_object().into_iter().flatten().filter(|(name, _)| is_set(name));
+    let text = headers.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_string())));
+    text.filter(|(name, value)| name.len() + value.len() <= MAX_FIELD_BYTES).take(MAX_FIELDS).collect()
+}
+
+/// The body of a request; `None` if it is too long, or only in files.
+fn request_body(details: &Value) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    match details["postDataEntries"].as_array() {
+        Some(entries) => {
+            for entry in entries {
+                body.extend(BASE64.decode(entry["bytes"].as_str()?.as_bytes()).ok()?);
+            }
+        }
+        None if details["hasPostData"] == true => return None,
+        None => body.extend_from_slice(details["postData"].as_str().unwrap_or_default().as_bytes()),
+    }
+    (body.len() <= MAX_BODY_BYTES).then_some(body)
 }

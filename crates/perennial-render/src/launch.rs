@@ -125,8 +125,15 @@ pub(crate) struct BrowserProcess {
 }
 
 impl BrowserProcess {
-    pub(crate) fn start(program: &Path, options: LaunchOptions) -> io::Result<BrowserProcess> {
+    pub(crate) fn start(
+        program: &Path,
+        options: LaunchOptions,
+        cookies_of: Option<&Path>,
+    ) -> io::Result<BrowserProcess> {
         let profile = tempfile::Builder::new().prefix("perennial-chromium").tempdir()?;
+        if let Some(folder) = cookies_of {
+            copy_cookies(folder, profile.path())?;
+        }
         let wrapper = if options.own_network { namespace_command() } else { None }.unwrap_or_default();
         let mut command = Command::new("/bin/sh");
         command.args(["-c", MOVE_STREAMS]).args(wrapper).arg(program).args(FLAGS);
@@ -188,6 +195,24 @@ impl Drop for BrowserProcess {
         end_group(self.child.id());
         let _ = self.child.wait();
     }
+}
+
+/// Copies the cookies of a profile folder, such as `Default`, into a new folder of a browser.
+fn copy_cookies(folder: &Path, to: &Path) -> io::Result<()> {
+    let inside = to.join("Default/Network");
+    fs::create_dir_all(&inside)?;
+    for name in ["Network/Cookies", "Cookies"] {
+        if folder.join(name).is_file() {
+            fs::copy(folder.join(name), to.join("Default").join(name))?;
+        }
+    }
+    // It names the key of the cookies' encryption.
+    if let Some(state) =
+        folder.parent().map(|parent| parent.join("Local State")).filter(|state| state.is_file())
+    {
+        fs::copy(state, to.join("Local State"))?;
+    }
+    Ok(())
 }
 
 /// Kills all processes of a group. It is not an error if they have already ended.

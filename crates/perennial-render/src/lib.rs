@@ -12,6 +12,8 @@
 //! | [`launch`] | starts a browser without a network |
 //! | [`snapshot`] | converts a browser's snapshot to a layout |
 //! | [`cdp`], [`chromium`] | lay out pages in a browser, which runs their scripts |
+//! | [`behaviors`] | acts in a page as a reader would |
+//! | [`login`] | replays the recorded steps of a login |
 
 pub mod resource;
 
@@ -51,9 +53,15 @@ pub mod snapshot;
 
 pub mod chromium;
 
+pub mod behaviors;
+
+pub mod login;
+
+pub use behaviors::Behaviors;
 pub use cdp::BrowserError;
-pub use chromium::{BrowserOptions, BrowserPage, Chromium};
+pub use chromium::{BrowserOptions, BrowserPage, BrowserRequest, Chromium, ReaderActions};
 pub use engine::LayoutEngine;
+pub use login::{BrowserCookie, LoginError};
 pub use perennial_core::text::dom;
 pub use pool::{Fallback, PageLimits, RenderedLayout, WorkerCommand, WorkerPool};
 pub use resource::{CapturedResource, SubresourceLookup};

@@ -14,6 +14,8 @@ pub struct CapturedResource {
     pub body: Vec<u8>,
     /// The target of a redirect, for a browser, which follows it itself.
     pub location: Option<String>,
+    /// Values of `Set-Cookie`, if the browser keeps cookies.
+    pub cookies: Vec<String>,
 }
 
 /// Finds a captured resource by its absolute URL.

@@ -10,7 +10,9 @@ use std::time::Duration;
 use perennial_core::page::layout::Layout;
 use perennial_render::chromium::{LoadEnd, MAX_REQUESTS};
 use perennial_render::launch::LaunchOptions;
-use perennial_render::{BrowserError, BrowserOptions, BrowserPage, CapturedResource, Chromium, LayoutEngine};
+use perennial_render::{
+    BrowserError, BrowserOptions, BrowserPage, BrowserRequest, CapturedResource, Chromium, LayoutEngine,
+};
 
 const NOON: i64 = 1_767_268_800_000;
 
@@ -45,7 +47,9 @@ fn both_engines_see_the_same_words_in_the_same_order() {
             ..CapturedResource::default()
         })
     };
-    let seen = chromium().layout(&page(html), &|url, _| lookup(url)).expect("Chromium lays the page out");
+    let seen = chromium()
+        .layout(&page(html), &|request, _| lookup(&request.url))
+        .expect("Chromium lays the page out");
     let own = LayoutEngine::new().layout(html, "http://a.example/", &lookup);
     assert_eq!(words(&seen.layout), words(&own));
     assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text", "silent"]);
@@ -119,7 +123,8 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
     let launch = LaunchOptions { own_network: false, sandbox: false, ..LaunchOptions::default() };
     let mut chromium =
         Chromium::new(BrowserOptions { time: Duration::from_secs(60), launch, ..BrowserOptions::default() });
-    let answers = |url: &str, _| {
+    let answers = |request: &BrowserRequest, _| {
+        let url = request.url.as_str();
         // Time in which the connections would be made.
         dawdle(Duration::from_secs(u64::from(url.ends_with("/wait")) * 3));
         None
@@ -142,7 +147,8 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
     let html = "<p id=p>before<iframe src=http://b.example/></iframe><script>let done = false;\
         const worker = new Worker('/w.js'); worker.onmessage = (e) => { p.textContent = e.data; done = true };\
         const hold = () => done || fetch('/hold').finally(hold); hold()</script>";
-    let answers = |url: &str, _| {
+    let answers = |request: &BrowserRequest, _| {
+        let url = request.url.as_str();
         let (kind, body) = match url {
             "http://b.example/" => ("text/html", "<body><script src=/inner.js></script>"),
             "http://b.example/inner.js" => ("text/javascript", "fetch('/from-frame')"),
@@ -163,9 +169,10 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
         })
     };
     let requested = std::sync::Mutex::new(Vec::new());
-    let noting = |url: &str, deadline| {
+    let noting = |request: &BrowserRequest, deadline| {
+        let url = request.url.as_str();
         requested.lock().expect("asked").push(url.to_owned());
-        answers(url, deadline)
+        answers(request, deadline)
     };
     let seen = chromium().layout(&page(html), &noting).expect("laid out");
     let requested = requested.into_inner().expect("asked");
@@ -179,7 +186,7 @@ fn a_page_that_never_stops_requesting_is_taken_as_it_is() {
     let html = "<p>flood<script>const next = (n) => fetch('/part/' + n).finally(() => next(n + 1)); \
         for (let i = 0; i < 50; i++) next(i)</script>";
     let n_requested = AtomicUsize::new(0);
-    let answers = |_: &str, _| {
+    let answers = |_: &BrowserRequest, _| {
         n_requested.fetch_add(1, Ordering::SeqCst);
         None
     };
@@ -194,7 +201,8 @@ fn a_page_that_waits_for_ever_ends_with_its_deadline() {
     let mut chromium = Chromium::new(BrowserOptions { time, ..BrowserOptions::default() });
     let html =
         "<p>there<script>setInterval(() => fetch('/again').catch(() => 0), 100)</script><img src=/slow>";
-    let answers = |url: &str, deadline: std::time::Instant| {
+    let answers = |request: &BrowserRequest, deadline: std::time::Instant| {
+        let url = request.url.as_str();
         if url.ends_with("/slow") {
             dawdle(deadline.saturating_duration_since(std::time::Instant::now()));
         }

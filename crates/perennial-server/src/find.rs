@@ -50,28 +50,20 @@ pub enum NoCapture {
 
 /// With `closest`, only the distance in time counts. A redirect of a URL to itself is skipped, because browsers would follow it forever.
 pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<CaptureMatch, NoCapture> {
-    find_among_all(snapshot, url, at, closest, false)
+    find_by_key(snapshot, &surt(url), url, at, closest, false)
 }
 
-/// Finds redirects of a URL to itself as well, for clients that want what was captured.
-pub fn find_as_captured(
+/// Finds a capture by its key in the index. Of captures in the same second, that of `url` is preferred. `with_loops` finds redirects
+/// of a URL to itself as well, for clients that want what was captured.
+pub fn find_by_key(
     snapshot: &Snapshot,
-    url: &str,
-    at: Timestamp,
-    closest: bool,
-) -> Result<CaptureMatch, NoCapture> {
-    find_among_all(snapshot, url, at, closest, true)
-}
-
-fn find_among_all(
-    snapshot: &Snapshot,
+    key: &str,
     url: &str,
     at: Timestamp,
     closest: bool,
     with_loops: bool,
 ) -> Result<CaptureMatch, NoCapture> {
-    let key = surt(url);
-    let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(NoCapture::Failed)?;
+    let mut around = snapshot.store().captures_around(key, at, N_AROUND).map_err(NoCapture::Failed)?;
     // Of captures in the same second, prefer that of the exact URL to that of an alias with a different scheme.
     around.sort_by_cached_key(|capture| (capture.time.as_secs(), capture.url != url, capture.id));
     let mut observations = observations_around(snapshot, &around, at);
@@ -83,10 +75,10 @@ fn find_among_all(
         let Some(choice) = choice else { break };
         let capture = &around[choice.index];
         match open(snapshot, capture) {
-            Ok((_, _, head)) if !with_loops && leads_to_itself(&head, capture, &key) => {}
+            Ok((_, _, head)) if !with_loops && leads_to_itself(&head, capture, key) => {}
             Ok((payload_capture, record, head)) => {
                 let (previous, next) = beside(&around, capture);
-                let span = snapshot.store().key_span(&key).map_err(NoCapture::Failed)?;
+                let span = snapshot.store().key_span(key).map_err(NoCapture::Failed)?;
                 let span = span.unwrap_or((capture.time, capture.time));
                 let (capture, state) = (capture.clone(), choice.state);
                 return Ok(CaptureMatch {

@@ -52,8 +52,8 @@ impl FuzzyRules {
         Ok(FuzzyRules(rules))
     }
 
-    /// The URL of the capture nearest to an instant that differs only in ignored parameters.
-    pub fn find(&self, snapshot: &Snapshot, url: &str, at: Timestamp) -> anyhow::Result<Option<String>> {
+    /// The capture nearest to an instant whose URL differs only in ignored parameters.
+    pub fn find(&self, snapshot: &Snapshot, url: &str, at: Timestamp) -> anyhow::Result<Option<CdxjLine>> {
         let key = surt(url);
         let Some(wanted) = self.without_ignored(&key) else { return Ok(None) };
         let path = wanted.split('?').next().unwrap_or_default();
@@ -64,17 +64,17 @@ impl FuzzyRules {
         // Without a query, and with one.
         let (plain, queried) = (range(" ", "!"), range("?", "@"));
         let lines = snapshot.lines(&plain)?.take(MAX_LINES).chain(snapshot.lines(&queried)?.take(MAX_LINES));
-        let mut nearest: Option<(u64, String)> = None;
+        let mut nearest: Option<(u64, CdxjLine)> = None;
         for line in lines {
             let Ok(line) = CdxjLine::parse(&line?) else { continue };
             let is_same = self.without_ignored(&line.key).unwrap_or_else(|| line.key.clone()) == wanted;
             let Some(time) = line.date().filter(|_| is_same) else { continue };
             let distance = time.as_secs().abs_diff(at.as_secs());
             if nearest.as_ref().is_none_or(|nearest| distance < nearest.0) {
-                nearest = Some((distance, line.url));
+                nearest = Some((distance, line));
             }
         }
-        Ok(nearest.map(|(_, url)| url))
+        Ok(nearest.map(|(_, line)| line))
     }
 
     /// A key without the ignored parameters; `None` if it has none of them.

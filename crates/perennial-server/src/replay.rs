@@ -5,9 +5,11 @@ use std::io;
 use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::{Modifier, ReplayUrl, RequestedTime};
 use perennial_core::time::Timestamp;
+use perennial_warc::request::{capture_url, requested_url};
+use perennial_warc::surt::surt;
 
 use super::body::{Coding, StoredBody};
-use super::find::{CaptureMatch, NoCapture, find, find_as_captured, with_bytes};
+use super::find::{CaptureMatch, NoCapture, find_by_key, with_bytes};
 use super::fuzzy::callbacks;
 use super::problem::Problem;
 use super::range::CapturedRange;
@@ -20,7 +22,9 @@ use perennial_archive::store::Capture;
 
 /// Responds with a capture.
 pub fn replay(request: &Request<'_>, replay_url: &ReplayUrl) -> Result<Response<Body>, Problem> {
-    let is_timegate = replay_url.when == RequestedTime::Unsaid && replay_url.modifier == Modifier::Top;
+    let has_body = request.is_archived_method();
+    let is_timegate =
+        replay_url.when == RequestedTime::Unsaid && replay_url.modifier == Modifier::Top && !has_body;
     let at = match replay_url.when {
         RequestedTime::At { time, .. } => time,
         _ if is_timegate => memento::accept_datetime(request)?,
@@ -34,8 +38,10 @@ pub fn replay(request: &Request<'_>, replay_url: &ReplayUrl) -> Result<Response<
         return Ok(memento::timegate(request, &found));
     }
     let range = request.field("range");
-    let found = request.with(|snapshot| Ok(with_bytes(snapshot, found, at, range)))?;
-    if let Some(response) = redirect_to_exact(request, replay_url, &found) {
+    let mut found = request.with(|snapshot| Ok(with_bytes(snapshot, found, at, range)))?;
+    found.capture.url = requested_url(&found.capture.url).to_string();
+    // A browser would repeat other methods as GET.
+    if let Some(response) = redirect_to_exact(request, replay_url, &found).filter(|_| !has_body) {
         return Ok(response);
     }
     let links = memento::links(request, &found);
@@ -171,13 +177,18 @@ fn find_fuzzily(
     at: Timestamp,
     is_closest: bool,
 ) -> anyhow::Result<(Result<CaptureMatch, NoCapture>, Option<String>)> {
-    let find = if replay_url.modifier == Modifier::Identity { find_as_captured } else { find };
-    let found = find(snapshot, &replay_url.url, at, is_closest);
+    let content_type = request.field("content-type").unwrap_or_default();
+    let url = capture_url(&replay_url.url, request.archived_method(), content_type, request.body);
+    let with_loops = replay_url.modifier == Modifier::Identity;
+    let found = find_by_key(snapshot, &surt(&url), &url, at, is_closest, with_loops);
     if !matches!(found, Err(NoCapture::NotArchived)) {
         return Ok((found, None));
     }
-    Ok(match request.server.fuzzy().find(snapshot, &replay_url.url, at)? {
-        Some(archived) => (find(snapshot, &archived, at, is_closest), Some(archived)),
+    Ok(match request.server.fuzzy().find(snapshot, &url, at)? {
+        Some(line) => {
+            let found = find_by_key(snapshot, &line.key, &line.url, at, is_closest, with_loops);
+            (found, Some(line.url))
+        }
         None => (found, None),
     })
 }

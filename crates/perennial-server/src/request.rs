@@ -1,7 +1,7 @@
 //! A request as the handlers of the routes see it.
 
-use hyper::http::Response;
 use hyper::http::request::Parts;
+use hyper::http::{Method, Response};
 use perennial_core::memento::replay_url::QueryParameters;
 
 use super::body::Body;
@@ -29,7 +29,7 @@ pub struct Request<'a> {
     pub rest: &'a str,
     pub query: QueryParameters,
     pub form: ResponseFormat,
-    /// The body of a POST.
+    /// The body of a POST, or of a request for an archived response.
     pub body: &'a [u8],
 }
 
@@ -63,6 +63,19 @@ impl Request<'_> {
         let summary = self.served.summaries.latest(&self.served.pool);
         let summary = summary.map_err(|error| Problem::internal(&error))?;
         self.with(|snapshot| read(snapshot, summary.as_deref()))
+    }
+
+    /// The method by which a capture is found. HEAD returns the head of what GET returns.
+    pub fn archived_method(&self) -> &str {
+        match &self.parts.method {
+            &Method::HEAD => "GET",
+            method => method.as_str(),
+        }
+    }
+
+    /// Whether the response depends on a method other than GET.
+    pub fn is_archived_method(&self) -> bool {
+        self.archived_method() != "GET"
     }
 
     /// A header field, if it is text.

@@ -33,8 +33,8 @@ use super::{Origin, ServedArchive, Server, admin_actions, api, atom, banner, fil
 /// The longest path with its query.
 const MAX_TARGET_BYTES: usize = 16 << 10;
 const MAX_BODY_BYTES: usize = 64 << 10;
-/// The longest code of a replayed page that is rewritten at run time.
-const MAX_CODE_BYTES: usize = 4 << 20;
+/// The longest code of a replayed page that is rewritten at run time, and the longest body of its requests.
+const MAX_LONG_BODY_BYTES: usize = 4 << 20;
 /// The time in which the body of a POST must arrive.
 const BODY_TIME: Duration = Duration::from_secs(15);
 
@@ -67,6 +67,8 @@ enum Verb {
     /// GET, HEAD and OPTIONS.
     Get,
     Post,
+    /// Any method that changes something, whose archived response is replayed.
+    Archived,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -129,6 +131,10 @@ impl Route {
 
     const fn post(self) -> Route {
         Route { method: Verb::Post, ..self }
+    }
+
+    const fn archived(self) -> Route {
+        Route { method: Verb::Archived, ..self }
     }
 
     /// The target after the path, and the query; `None` if the target belongs to another route.
@@ -214,6 +220,7 @@ static MAIN: &[Route] = &[
     exact("/web/", Read, redirect_to_calendar),
     raw("/web/*/", Scan, |r| show_url(r, &format!("*/{}", r.rest))),
     raw("/web/", Read, |r| show_url(r, r.rest)),
+    raw("/web/", Read, |r| show_url(r, r.rest)).archived(),
 ];
 
 /// Archived content only.
@@ -224,11 +231,15 @@ static REPLAY: &[Route] = &[
     under(assets::ROOT, Read, |r| assets::file(r.rest).ok_or_else(|| Problem::no_such_page(r.rest)))
         .of_server(),
     raw("/web/", Read, |r| show_url(r, r.rest)),
-    raw("/", Read, |r| {
-        let target = target(r.parts);
-        r.leaked_request(target).ok_or_else(|| Problem::no_such_page(target))
-    }),
+    raw("/web/", Read, |r| show_url(r, r.rest)).archived(),
+    raw("/", Read, leaked),
+    raw("/", Read, leaked).archived(),
 ];
+
+fn leaked(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let target = target(request.parts);
+    request.leaked_request(target).ok_or_else(|| Problem::no_such_page(target))
+}
 
 /// Whether a path of the table begins with this name; an archive cannot have it.
 pub(super) fn is_ours(name: &str) -> bool {
@@ -250,9 +261,13 @@ fn find<'s, 't>(
     target: &'t str,
 ) -> Option<RouteMatch<'s, 't>> {
     let (served, path) = find_archive(server, target)?;
-    let verb = if method == Method::POST { Verb::Post } else { Verb::Get };
+    let verbs = match *method {
+        Method::POST => [Verb::Post, Verb::Archived],
+        Method::PUT | Method::PATCH | Method::DELETE => [Verb::Archived; 2],
+        _ => [Verb::Get; 2],
+    };
     let table = if origin == Origin::Main { MAIN } else { REPLAY };
-    table.iter().filter(|route| route.method == verb).find_map(|route| {
+    table.iter().filter(|route| verbs.contains(&route.method)).find_map(|route| {
         let (rest, query) = route.rest(if route.scope == RouteScope::Server { target } else { path })?;
         Some(RouteMatch { served, route, rest, query })
     })
@@ -314,13 +329,14 @@ fn wants_json(parts: &Parts, is_api: bool) -> bool {
     accept.contains("json") || is_api && !accept.contains("text/html")
 }
 
-/// Reads the body of a POST; other requests have none.
+/// Reads the body of a POST or a similar request; GET has none.
 async fn read_body(route: Option<&Route>, body: Incoming) -> Result<Vec<u8>, Problem> {
-    if route.is_none_or(|route| route.method != Verb::Post) {
+    if route.is_none_or(|route| route.method == Verb::Get) {
         return Ok(Vec::new());
     }
-    let is_code = route.is_some_and(|route| route.path() == assets::REWRITER);
-    let read = Limited::new(body, if is_code { MAX_CODE_BYTES } else { MAX_BODY_BYTES }).collect();
+    let is_long = |route: &Route| route.path() == assets::REWRITER || route.method == Verb::Archived;
+    let is_long = route.is_some_and(is_long);
+    let read = Limited::new(body, if is_long { MAX_LONG_BODY_BYTES } else { MAX_BODY_BYTES }).collect();
     match tokio::time::timeout(BODY_TIME, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes().to_vec()),
         _ => Err(Problem::bad_request("The body is too long or took too long to arrive.")),
@@ -340,7 +356,7 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
     let found = find(server, origin, &parts.method, target);
     match parts.method {
         Method::GET | Method::HEAD | Method::OPTIONS => {}
-        Method::POST if found.is_some() => {}
+        Method::POST | Method::PUT | Method::PATCH | Method::DELETE if found.is_some() => {}
         _ => return Err(Problem::method()),
     }
     websites::check(server, origin, parts)?;
@@ -560,9 +576,10 @@ mod tests {
         // The query after an archived URL is part of it.
         let page = "/page/https://a.example/?format=json";
         assert_eq!(main(page).rest(page), Some(("https://a.example/?format=json", "")));
-        assert!(!MAIN.iter().any(|route| {
-            route.method == Verb::Post && route.rest("/web/20260102030405/https://a.example/admin").is_some()
-        }));
+        for target in ["/web/20260102030405/https://a.example/admin", "/web/2/https://a.example/login"] {
+            assert!(!MAIN.iter().any(|route| route.method == Verb::Post && route.rest(target).is_some()));
+        }
+        assert!(MAIN.iter().all(|route| route.method != Verb::Archived || route.path() == "/web/"));
     }
 
     #[test]

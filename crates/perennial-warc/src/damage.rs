@@ -57,7 +57,7 @@ impl fmt::Display for DamageCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DamageCause::Torn => {
-                "the file ends inside the record: copy the file again, or cut the torn end off"
+                "the file ends inside the record: copy the file again if the source is complete"
             }
             DamageCause::Corrupt => "the compressed bytes are corrupt: take this stretch from another copy",
             DamageCause::Checksum => {
@@ -67,7 +67,9 @@ impl fmt::Display for DamageCause {
             DamageCause::NoLength => "Content-Length is missing or no number: write the record again with it",
             DamageCause::HeadTooLong => "the record's head does not end within 1 MiB",
             DamageCause::HeadCut => "the record's head breaks off: take it from another copy",
-            DamageCause::Garbage => "no record begins here: remove these bytes",
+            DamageCause::Garbage => {
+                "no record begins here: compare with another copy, or leave it, because readers skip it"
+            }
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The named fields at the head of a record -> [`RecordHeader`], with a typed getter for each field that the archive
 //! uses.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -170,7 +171,7 @@ impl RecordHeader {
 
     /// `WARC-Date` as an instant; `None` if absent or not a time.
     pub fn date(&self) -> Option<Timestamp> {
-        Timestamp::parse(self.get("WARC-Date")?).ok()
+        parse_date(self.get("WARC-Date")?)
     }
 
     /// `WARC-Target-URI` without the angle brackets that some writers add.
@@ -226,7 +227,7 @@ impl RecordHeader {
 
     /// `WARC-Refers-To-Date`.
     pub fn refers_to_date(&self) -> Option<Timestamp> {
-        Timestamp::parse(self.get("WARC-Refers-To-Date")?).ok()
+        parse_date(self.get("WARC-Refers-To-Date")?)
     }
 
     /// `WARC-Profile` of a revisit.
@@ -282,6 +283,8 @@ impl RecordHeader {
         for line in lines {
             match std::str::from_utf8(line) {
                 Ok(text) => self.parse_line(text),
+                // Latin-1 and UTF-8 URLs are different URLs, so the bytes of a URL are kept.
+                Err(_) if is_uri_line(line) => self.parse_line(&escape_unless_utf8(line)),
                 Err(_) => self.parse_line(&line.iter().map(|&b| b as char).collect::<String>()),
             }
         }
@@ -297,6 +300,54 @@ impl RecordHeader {
     }
 }
 
+/// Text in UTF-8, or bytes in which all but ASCII is escaped.
+pub(super) fn escape_unless_utf8(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(bytes.iter().fold(String::new(), |mut text, &byte| {
+            match byte.is_ascii() {
+                true => text.push(byte as char),
+                false => text.push_str(&format!("%{byte:02x}")),
+            }
+            text
+        })),
+    }
+}
+
+fn is_uri_line(line: &[u8]) -> bool {
+    let name = line.split(|&byte| byte == b':').next().unwrap_or_default().trim_ascii();
+    name.len() >= 4 && name[name.len() - 4..].eq_ignore_ascii_case(b"-URI")
+}
+
+/// Parses a date as the standard has it, or as other writers had it.
+fn parse_date(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(text).ok().or_else(|| Timestamp::parse(&repaired_date(text)?).ok())
+}
+
+/// The date of ClueWeb, which has the day of the year in place of that of the month (`2009-03-65T08:43:19-0800`), and a
+/// date whose time zone or separator is unusual.
+fn repaired_date(text: &str) -> Option<String> {
+    let numbers: Vec<i64> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|part| !part.is_empty())
+        .map_while(|part| part.parse().ok())
+        .collect();
+    let &[year, month, day, ref rest @ ..] = &numbers[..] else { return None };
+    let at = |i: usize| rest.get(i).copied().unwrap_or(0);
+    let first = jiff::civil::date(i16::try_from(year).ok().filter(|year| (1..=9999).contains(year))?, 1, 1);
+    let date = match (i8::try_from(month), i8::try_from(day)) {
+        (Ok(month), Ok(day)) => jiff::civil::Date::new(first.year(), month, day).ok(),
+        _ => None,
+    };
+    let of_year = || first.checked_add(jiff::Span::new().days(day.checked_sub(1)?.min(365))).ok();
+    let date = date.or_else(|| of_year().filter(|date| i64::from(date.month()) == month))?;
+    // A comma or a point precedes milliseconds.
+    let n_zone = text.get(19..).and_then(|zone| zone.find(['+', '-'])).map(|at| 19 + at);
+    let zone: String =
+        n_zone.map_or("Z".into(), |at| text[at..].chars().filter(|c| !c.is_whitespace()).collect());
+    Some(format!("{date}T{:02}:{:02}:{:02}{zone}", at(0), at(1), at(2)))
+}
+
 /// Removes the brackets of `<http://...>`, which wget 1.19 and other writers add.
 fn strip_brackets(uri: &str) -> &str {
     uri.strip_prefix('<').and_then(|u| u.strip_suffix('>')).unwrap_or(uri)
@@ -306,8 +357,8 @@ fn strip_brackets(uri: &str) -> &str {
 fn parse_version(line: &[u8]) -> Option<WarcVersion> {
     let number = line.get(5..).filter(|_| line[..5].eq_ignore_ascii_case(b"WARC/"))?.trim_ascii();
     match number {
-        b"1.1" => Some(WarcVersion::Warc11),
-        b"1.0" => Some(WarcVersion::Warc10),
+        b"1.1" | b"1-1" => Some(WarcVersion::Warc11),
+        b"1.0" | b"1-0" => Some(WarcVersion::Warc10),
         [b'0'..=b'9', ..] => Some(WarcVersion::WarcOther),
         _ => None,
     }
@@ -365,10 +416,32 @@ mod tests {
     }
 
     #[test]
+    fn dates_of_other_writers_are_read() {
+        for (text, expected) in [
+            ("2009-03-65T08:43:19-0800", Some("2009-03-06T16:43:19Z")),
+            ("2008-12-366T00:00:00Z", Some("2008-12-31T00:00:00Z")),
+            ("2009-01-13T18:05:10-0800", Some("2009-01-14T02:05:10Z")),
+            ("2009-01-13 18:05:10", Some("2009-01-13T18:05:10Z")),
+            ("2009-02-65T08:43:19Z", None),
+            ("2009-13-65T08:43:19Z", None),
+            ("99999999999999999999-1-1", None),
+            ("2009-03", None),
+        ] {
+            let header = parse(&format!("WARC/0-18\r\nWARC-Date: {text}\r\n\r\n"));
+            assert_eq!(header.date().map(|date| date.to_rfc3339()).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn latin1_bytes_are_not_lost() {
         let mut header = RecordHeader::default();
         assert!(header.parse_into(b"WARC/1.0\r\nWARC-Target-URI: http://a/caf\xe9\r\n\r\n"));
-        assert_eq!(header.target_uri(), Some("http://a/café"));
+        assert_eq!(header.target_uri(), Some("http://a/caf%e9"));
+        assert!(
+            header
+                .parse_into(b"WARC/1.0\r\nX-Note: caf\xe9\r\nWARC-Target-URI: http://a/caf\xc3\xa9\r\n\r\n")
+        );
+        assert_eq!((header.get("X-Note"), header.target_uri()), (Some("café"), Some("http://a/café")));
         assert!(!header.parse_into(b"HTTP/1.0 200 OK\r\n\r\n"));
         assert!(!header.parse_into(b""));
     }

@@ -47,6 +47,7 @@
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
 //! | [`payload`] | a stored HTTP body -> its decoded bytes, within limits |
 //! | [`surt`] | a URL -> its sort key in an index |
+//! | [`request`] | a request with a body -> the URL under which its response is indexed |
 //! | [`cdxj`] | captures <-> lines of a sorted CDXJ index, with lookups in the file |
 //! | `digest` | bytes -> `sha1:` and `sha256:` labels, and a check of given labels |
 //! | `header` | the head of a record -> its named fields, typed |
@@ -70,6 +71,7 @@ mod member;
 pub mod payload;
 mod reader;
 mod recover;
+pub mod request;
 mod start;
 pub mod surt;
 pub mod time;

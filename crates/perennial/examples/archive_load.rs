@@ -59,6 +59,7 @@ fn append(writer: &mut ArchiveWriter, n: u64, n_pages: u64, n_links: u64) -> any
         time: Timestamp::from_secs(1_700_000_000) + Span::from_secs(n as i64),
         ip: None,
         request_head: b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+        request_body: b"",
         response_head: head.as_bytes(),
         body: ExchangeBody::Bytes(body.as_bytes()),
         truncated: None,

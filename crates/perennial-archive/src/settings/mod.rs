@@ -7,20 +7,24 @@
 //! |---|---|
 //! | `reader` | tables of a TOML document -> values, and mistakes with their lines |
 //! | [`archive`] | `[archive]`, `[warc]` -> the identity of the folder, and how WARC files are written |
+//! | [`behavior`] | `behaviors` of `[[site]]` -> actions in a page |
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
 //! | [`holidays`] | `holidays` of `[[site]]` -> local days, including those of whole countries |
 //! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
+//! | [`secrets`] | the file that `login` of `[[site]]` names -> cookies, fields and steps of a login |
 //! | [`site`] | `[[site]]` -> seeds, found by URL and by number |
 //! | [`times`] | `every` and `hours` of `[[site]]`; `[[page]]` <-> watched pages |
 //! | [`mod@write`] | seeds -> `[[site]]`, with comments unchanged |
 //! | [`notify`] | `[[notify]]` <-> rules for notices; `[smtp]` -> the mail server |
 
 pub mod archive;
+pub mod behavior;
 pub mod crawl;
 pub mod holidays;
 pub mod notify;
 pub mod parts;
 mod reader;
+pub mod secrets;
 pub mod site;
 pub mod times;
 pub mod write;
@@ -36,6 +40,7 @@ use url::Url;
 
 use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
+pub use behavior::Behavior;
 pub use crawl::{BudgetTable, CrawlTable};
 pub use notify::{NoticeReceiver, NotifyRule, SmtpSecurity, SmtpTable, WebFormat, put_rule, remove_rule};
 pub use parts::{PageParts, PinnedPart};

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use url::Url;
 
+use super::behavior::Behavior;
 use super::crawl::{BudgetTable, parse_goal};
 use super::holidays::Holiday;
 use super::parse_choice;
@@ -43,6 +45,10 @@ pub struct Seed {
     /// The goal of the crawl on this site; `None`: the global goal.
     pub goal: Option<Goal>,
     pub renderer: PageRenderer,
+    /// What is done in a page before a browser captures it.
+    pub behaviors: Vec<Behavior>,
+    /// The file with the secrets of a login, relative to the archive's folder.
+    pub login: Option<PathBuf>,
     /// Whether the host may have a private or loopback address.
     pub allow_private: bool,
     /// Whether visits to its pages are paused.
@@ -200,6 +206,8 @@ impl Seed {
             holidays: Vec::new(),
             goal: None,
             renderer: PageRenderer::default(),
+            behaviors: Vec::new(),
+            login: None,
             allow_private: false,
             paused: false,
             allowance: BudgetTable::default(),
@@ -239,6 +247,8 @@ impl Seed {
             holidays: reader.texts("holidays", parse_holiday),
             goal: reader.parsed("goal", parse_goal),
             renderer: reader.parsed("renderer", str::parse).unwrap_or_default(),
+            behaviors: reader.list("behaviors", str::parse),
+            login: reader.text("login").map(PathBuf::from),
             allow_private: reader.bool("allow_private", false),
             paused: reader.bool("paused", false),
             allowance: BudgetTable::read(reader),
@@ -278,6 +288,8 @@ struct SeedRow<'a> {
     holidays: Vec<String>,
     goal: Option<&'static str>,
     renderer: String,
+    behaviors: Vec<&'static str>,
+    login: Option<&'a Path>,
     allow_private: bool,
     paused: bool,
     budget: Option<String>,
@@ -304,6 +316,8 @@ impl Serialize for Seed {
             holidays: self.holidays.iter().map(Holiday::to_string).collect(),
             goal: self.goal.map(Goal::name),
             renderer: self.renderer.to_string(),
+            behaviors: self.behaviors.iter().map(|behavior| behavior.name()).collect(),
+            login: self.login.as_deref(),
             allow_private: self.allow_private,
             paused: self.paused,
             budget: self.allowance.visits.map(write_budget),

@@ -172,6 +172,8 @@ fn to_toml(seed: &Seed) -> Table {
     put("holidays", list(seed.holidays.iter().map(ToString::to_string)));
     put("goal", seed.goal.map(|goal| value(goal.name())));
     put("renderer", (seed.renderer != usual.renderer).then(|| value(seed.renderer.to_string())));
+    put("behaviors", list(seed.behaviors.iter().map(|behavior| behavior.name())));
+    put("login", seed.login.as_ref().map(|file| value(file.to_string_lossy().into_owned())));
     put("allow_private", seed.allow_private.then(|| value(true)));
     put("paused", seed.paused.then(|| value(true)));
     put("budget", seed.allowance.visits.map(|budget| value(write_budget(budget))));
@@ -199,7 +201,9 @@ mod tests {
     use super::*;
     use crate::settings::site::{parse_holiday, parse_pattern, parse_selector, parse_url, parse_zone};
     use crate::settings::times::{parse_every, parse_hours};
-    use crate::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, VersionRetention, VisitTimes};
+    use crate::settings::{
+        Behavior, BudgetTable, PageParts, PageRenderer, PinnedPart, VersionRetention, VisitTimes,
+    };
 
     fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -226,6 +230,8 @@ mod tests {
             holidays: vec![parse_holiday("DE").unwrap(), parse_holiday("2026-12-24").unwrap()],
             goal: Some(Goal::EveryPage),
             renderer: PageRenderer::Chromium,
+            behaviors: vec![Behavior::LoadMore, Behavior::Dismiss],
+            login: Some("secrets/a.toml".into()),
             allow_private: true,
             paused: true,
             allowance: BudgetTable {

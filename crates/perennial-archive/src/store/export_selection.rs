@@ -125,7 +125,7 @@ impl ExportSelection<'_> {
         let sql = "SELECT c.id, p.url, c.time FROM chosen JOIN captures c ON c.id = chosen.capture
             JOIN pages p ON p.id = c.page
             WHERE is_asked_for AND c.kind <= 1 AND c.status = 200
-              AND p.mime IN ('text/html', 'application/xhtml+xml')
+              AND p.mime IN ('text/html', 'application/xhtml+xml') AND instr(p.url, '__wb_method=') = 0
             ORDER BY c.time, c.id";
         self.store
             .connection

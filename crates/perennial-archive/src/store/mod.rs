@@ -26,6 +26,7 @@
 //! | `sql` | documented views, which users query within limits |
 
 mod analyses;
+mod browser_profile;
 mod changes;
 mod checkpoint;
 mod checks;
@@ -59,6 +60,7 @@ pub use analyses::{
     AnalysedObservation, AnalysedPage, Analysis, ChangeFilter, ChangeRow, NewsItem, NumberedAnalysis,
     PageState, ShownVersion,
 };
+pub use browser_profile::firefox_cookies;
 pub use changes::{ChangeKey, ChangeOrder};
 pub use export_selection::{ExchangeGroup, ExportSelection};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, ItemStatus, StoredFeed, StoredItem};

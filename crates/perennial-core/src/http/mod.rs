@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`limits`] | limits of one exchange, and its proxy |
 //! | [`address`] | an IP address -> whether it may be fetched from |
+//! | [`cookies`] | cookies of a login -> the field that a request sends |
+//! | [`login`] | a recorded login -> steps to repeat |
 //! | [`robots`] | robots.txt -> what may be fetched (RFC 9309) |
 //! | [`politeness`] | a host's responses -> when the next request may be sent |
 //! | [`validator`] | ETag and Last-Modified over time -> whether a 304 can be trusted |
@@ -13,6 +15,10 @@
 pub mod limits;
 
 pub mod address;
+
+pub mod cookies;
+
+pub mod login;
 
 pub mod robots;
 

@@ -18,6 +18,8 @@ use sha2::{Digest, Sha256};
 
 /// Ordinary banners and the large ad networks, in EasyList syntax; written for this project.
 const BUILT_IN: &str = include_str!("filters.txt");
+/// The dialogs of the usual consent services; written for this project.
+const BUILT_IN_ANNOYANCES: &str = include_str!("annoyances.txt");
 /// Where distributions install EasyList.
 const SYSTEM_FOLDERS: [&str; 2] = [
     "/usr/share/chromium/extensions/ublock-origin/assets/thirdparties/easylist",
@@ -62,6 +64,47 @@ impl AdFilters {
     }
 }
 
+/// Recognises consent dialogs, newsletter boxes and the like by annoyance lists, which name elements in EasyList syntax.
+pub struct AnnoyanceFilters {
+    engine: Engine,
+}
+
+/// A list is one of annoyances if its name or title contains one of these words. Other lists hide advertisements, which
+/// belong to a page.
+const ANNOYANCE_WORDS: [&str; 5] = ["annoyance", "cookie", "consent", "newsletter", "notification"];
+
+/// Selectors of one page. Each is searched for in the page.
+const MAX_SELECTORS: usize = 2_000;
+
+impl AnnoyanceFilters {
+    /// Loads the annoyance lists of an archive's folder, of the system, and the built-in list.
+    pub fn load(archive: &Path) -> anyhow::Result<AnnoyanceFilters> {
+        let mut lists = vec![BUILT_IN_ANNOYANCES.to_string()];
+        for file in list_files(Some(archive))? {
+            let list = read_list(&file)?;
+            let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+            let title = list.lines().take(20).find(|line| line.starts_with("! Title:"));
+            let named = name + &title.unwrap_or_default().to_lowercase();
+            if ANNOYANCE_WORDS.iter().any(|word| named.contains(word)) {
+                lists.push(list);
+            }
+        }
+        Ok(AnnoyanceFilters { engine: compile(&lists) })
+    }
+
+    /// The selectors of elements to dismiss on a page that has these classes and ids.
+    pub fn selectors(&self, url: &str, classes: &[String], ids: &[String]) -> Vec<String> {
+        let page = self.engine.url_cosmetic_resources(url);
+        let mut found: Vec<String> = page.hide_selectors.iter().cloned().collect();
+        if !page.generichide {
+            found.extend(self.engine.hidden_class_id_selectors(classes, ids, &page.exceptions));
+        }
+        found.sort();
+        found.truncate(MAX_SELECTORS);
+        found
+    }
+}
+
 fn filters_dir(archive: &Path) -> PathBuf {
     archive.join("filters")
 }
@@ -87,15 +130,24 @@ fn is_filter(line: &str) -> bool {
 }
 
 fn read_lists(archive: Option<&Path>) -> anyhow::Result<Vec<String>> {
-    let mut lists = vec![BUILT_IN.to_string()];
+    let files = list_files(archive)?;
+    std::iter::once(Ok(BUILT_IN.to_string())).chain(files.iter().map(|file| read_list(file))).collect()
+}
+
+fn read_list(file: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// The lists of an archive's folder and of the system.
+fn list_files(archive: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+    let mut lists = Vec::new();
     let folders = archive.map(filters_dir).into_iter().chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
     for folder in folders.filter(|folder| folder.is_dir()) {
         let mut files: Vec<PathBuf> =
             fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.sort();
-        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "txt")) {
-            lists.push(fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?);
-        }
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "txt"));
+        lists.extend(files);
     }
     Ok(lists)
 }
@@ -175,6 +227,27 @@ mod tests {
         fs::write(filters_dir(dir.path()).join(COMPILED), b"damaged").unwrap();
         let filters = AdFilters::load(Some(dir.path())).unwrap();
         assert!(filters.is_advertisement(&image("http://promo.example/1.gif"), PAGE));
+    }
+
+    #[test]
+    fn annoyances_are_named_by_their_own_lists_only() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, list) in [
+            ("easylist.txt", "##.banner-ad\n"),
+            ("my-cookies.txt", "news.example##.gate\n##.nag\nnews.example#@##cookie-banner\n"),
+            ("other.txt", "! Title: Some Annoyances\n##.newsletter-box\n"),
+        ] {
+            let list_file = dir.path().join(name);
+            fs::write(&list_file, list).unwrap();
+            update(dir.path(), &list_file).unwrap();
+        }
+        let filters = AnnoyanceFilters::load(dir.path()).unwrap();
+        let classes = ["nag", "banner-ad", "newsletter-box", "text"].map(str::to_string);
+        let ids = ["onetrust-banner-sdk", "cookie-banner"].map(str::to_string);
+        let found = filters.selectors(PAGE, &classes, &ids);
+        assert_eq!(found, ["#onetrust-banner-sdk", ".gate", ".nag", ".newsletter-box"]);
+        let elsewhere = filters.selectors("http://other.example/", &[], &ids);
+        assert_eq!(elsewhere, ["#cookie-banner", "#onetrust-banner-sdk"]);
     }
 
     #[test]

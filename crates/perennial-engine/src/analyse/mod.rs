@@ -10,7 +10,7 @@
 //! | `subresources` | finds the captured stylesheet or image that a layout needs |
 //! | `layout_cache` | reuses the layout of an earlier page with the same structure |
 //! | `analyst` | lays out a page and makes a [`perennial_core::page::observe::VersionComparison`] |
-//! | `filters` | recognises advertisements by filter lists |
+//! | `filters` | recognises advertisements and annoyances by filter lists |
 //! | `change_reader` | recomputes the weighted operations of a stored change |
 //! | `bulk` | exports all trees or all deltas as one XML document |
 //! | `compare` | compares two versions of a page and reports the changes as JSON and text |
@@ -43,7 +43,7 @@ pub use compare::{
     operations_for_people, reported_entries,
 };
 pub use excerpt::{ChangedPart, changed_parts};
-pub use filters::{AdFilters, update as update_filters};
+pub use filters::{AdFilters, AnnoyanceFilters, update as update_filters};
 pub use part::{ImportanceShift, PartEffect, PartEffectQuery, PartTreatment, is_entry_in_part, part_texts};
 pub use spec::{LoadedPage, PageSpec};
 pub use store_pool::StorePool;

@@ -387,7 +387,7 @@ impl LiveFetcher {
                 PrivateAccess::Named => url.origin() == self.named,
                 PrivateAccess::Any => true,
             };
-            let request = FetchRequest { url: &url, fields: &[], allow_private };
+            let request = FetchRequest::get(&url, &[], allow_private);
             let mut fetched = self.client.fetch(&request).await?;
             let status = fetched.status();
             let next = fetched.head.get("Location").filter(|_| (300..400).contains(&status));

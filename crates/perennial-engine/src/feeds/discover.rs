@@ -46,7 +46,7 @@ pub async fn discover(
     mut tell: impl FnMut(&Url),
 ) -> anyhow::Result<Vec<DiscoveredFeed>> {
     tell(url);
-    let request = FetchRequest { url, fields: &[], allow_private };
+    let request = FetchRequest::get(url, &[], allow_private);
     let mut fetched = client.fetch(&request).await?;
     if let Some(found) = found_feed(url, &mut fetched, "given") {
         return Ok(vec![found]);
@@ -64,7 +64,7 @@ pub async fn discover(
     for (place, how) in places {
         tokio::time::sleep(pause).await;
         tell(&place);
-        let request = FetchRequest { url: &place, fields: &[], allow_private };
+        let request = FetchRequest::get(&place, &[], allow_private);
         // A path without a feed is not an error.
         let Ok(mut fetched) = client.fetch(&request).await else { continue };
         found.extend(found_feed(&place, &mut fetched, how));

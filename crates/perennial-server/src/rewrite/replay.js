@@ -4,11 +4,15 @@
 (() => {
   'use strict';
   const global = globalThis;
-  if (global.__perennial) return;
+  // An empty frame gets this script from the page that made it. If it becomes a page of its own, that page's settings hold.
+  const given = global.__perennial_given;
+  if (global.__perennial && !global.__perennial.isGiven) return;
+  delete global.__perennial_given;
   const isPage = typeof document === 'object';
-  const own = isPage ? document.currentScript : null;
-  const known = JSON.parse(isPage ? own.dataset.perennial : decodeURIComponent(location.hash.slice(1)));
-  const origin = new URL(isPage ? own.src : location.href).origin;
+  const own = isPage && !given ? document.currentScript : null;
+  const known = given ? given.known : JSON.parse(isPage ? own.dataset.perennial : decodeURIComponent(location.hash.slice(1)));
+  const origin = given ? given.origin : new URL(isPage ? own.src : location.href).origin;
+  const ownSource = given ? given.source : own && own.src;
   if (own) own.remove();
 
   // What the browser gives, before any page changes it.
@@ -50,7 +54,9 @@
   // ---- URLs ----
   const escapedRoot = known.root.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const shape = new RegExp(`^${escapedRoot}(\\d+)([a-z]{2}_)?/(.+)$`, 's');
-  const everywhere = new RegExp(`(?:${origin.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')})?${escapedRoot}${known.time}[a-z]{2}_/`, 'g');
+  const everywhere = new RegExp(`(?:${origin.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')})?${escapedRoot}${known.time}[a-z]{2}_/([^"'\\s<>)]*)`, 'g');
+  // How scripts spelled the URLs in their markup.
+  const spellings = new Map();
   // A URL of this archive -> the archived URL; any other is unchanged.
   const original = (address) => {
     const text = String(address);
@@ -58,7 +64,7 @@
     const found = shape.exec(text.slice(origin.length));
     return found ? found[3] : text;
   };
-  const withoutArchive = (text) => typeof text === 'string' ? text.replace(everywhere, '') : text;
+  const withoutArchive = (text) => typeof text === 'string' ? text.replace(everywhere, (all, url) => spellings.get(url) ?? url) : text;
   // The page's own URL, as scripts see it.
   const shown = () => {
     const found = isPage && original(realLocation.href);
@@ -118,11 +124,13 @@
     const to = /^\s*javascript:/i.test(text) ? text : archived(text, known.modifier);
     if (isReplaced) realLocation.replace(to); else realLocation.assign(to);
   };
+  // A document that a page made has no URL of its own, but the base of that page.
+  const address = () => isPage && /^about:(srcdoc|blank)/.test(realLocation.href) && !given ? realLocation.href : shown();
   const where = Object.create(Object.getPrototypeOf(realLocation));
   for (const name of ['href', 'protocol', 'host', 'hostname', 'port', 'pathname', 'search', 'hash', 'origin']) {
     define(where, name, {
       enumerable: true,
-      get: () => new RealURL(shown())[name],
+      get: () => new RealURL(address())[name],
       set: isPage && name !== 'origin' ? (value) => {
         if (name === 'href') return go(value);
         if (name === 'hash') { realLocation.hash = value; return; }
@@ -132,7 +140,7 @@
       } : undefined,
     });
   }
-  define(where, 'toString', {value: () => shown()});
+  define(where, 'toString', {value: () => address()});
   if (isPage) {
     define(where, 'assign', {value: (address) => go(address)});
     define(where, 'replace', {value: (address) => go(address, true)});
@@ -202,6 +210,7 @@
       return apply(real, this || global, [typeof handler === 'string' ? code(handler) : handler, ...rest]);
     });
   }
+  define(global, '__perennial_original', {value: (address) => original(address)});
   define(global, '__perennial_code', {value: (text) => code(text)});
   define(global, '__perennial_key', {value: (name) => name === 'location' ? '__perennial_location' : name});
 
@@ -252,8 +261,8 @@
     return this;
   }});
 
-  const ours = {location: where, top: topWindow, go, deliver, archived, original, known};
-  define(global, '__perennial', {value: Object.freeze(ours), configurable: false});
+  const ours = {location: where, top: topWindow, go, deliver, archived, original, known, isGiven: Boolean(given)};
+  define(global, '__perennial', {value: Object.freeze(ours), configurable: Boolean(given)});
 
   // ---- the network ----
   const refused = (name) => {
@@ -275,6 +284,12 @@
     });
     accessed(XMLHttpRequest.prototype, 'responseURL', original);
   }
+  // Code for a worker or a module.
+  constructed('Blob', (Real, given, as) => {
+    const [parts, options] = given;
+    const isScript = Array.isArray(parts) && options && /javascript|ecmascript/i.test(String(options.type)) && parts.every((part) => typeof part === 'string');
+    return Reflect.construct(Real, isScript ? [[code(parts.join(''))], options] : given, as);
+  });
   constructed('EventSource', (Real, given, as) => Reflect.construct(Real, [archived(given[0], 'oe_'), ...given.slice(1)], as));
   // A socket that was never answered: it closes as one does whose server is gone.
   if (global.WebSocket) {
@@ -304,6 +319,15 @@
   const ourWorkers = isPage && navigator.serviceWorker;
   for (const kind of ['Navigator', 'WorkerNavigator']) {
     if (global[kind]) delete global[kind].prototype.serviceWorker;
+  }
+  // Pages often expect service workers to be there, but must work before one is installed.
+  if (isPage && ourWorkers) {
+    const none = Object.assign(new EventTarget(), {
+      controller: null, ready: new Promise(() => {}), oncontrollerchange: null, onmessage: null, startMessages() {},
+      register: () => Promise.reject(new DOMException('Service workers are not replayed.', 'SecurityError')),
+      getRegistration: () => Promise.resolve(undefined), getRegistrations: () => Promise.resolve([]),
+    });
+    define(Navigator.prototype, 'serviceWorker', {get: () => none, enumerable: true});
   }
   const bootstrap = (address, options) => {
     const text = String(address), type = options && options.type;
@@ -343,9 +367,11 @@
         : {value: methods.getItem(key), writable: true, enumerable: true, configurable: true},
     });
   };
+  let realSession = null;
   for (const name of isPage ? ['localStorage', 'sessionStorage'] : []) {
     let real;
     try { real = global[name]; } catch (error) { continue; }
+    if (name === 'sessionStorage') realSession = real;
     if (real) { const made = stored(real); define(global, name, {get: () => made}); }
   }
   const namedBySite = (object, name) => replaced(object, name, (real) => function (given, ...rest) {
@@ -371,23 +397,33 @@
   }
 
   // ---- the document ----
-  accessed(Document.prototype, 'URL', shown);
-  accessed(Document.prototype, 'documentURI', shown);
+  accessed(Document.prototype, 'URL', address);
+  accessed(Document.prototype, 'documentURI', address);
   accessed(Document.prototype, 'referrer', (value) => { const found = original(value); return found.startsWith(origin) || found.startsWith(known.main) ? '' : found; });
   accessed(Node.prototype, 'baseURI', original);
   define(Document.prototype, 'domain', {get: () => new RealURL(shown()).hostname, set() {}});
   define(global, 'origin', {get: () => new RealURL(shown()).origin, set(value) { define(global, 'origin', {value, writable: true}); }});
-  const jar = new Map();
+  // Cookies that scripts set, for the pages and frames of a site in this tab.
+  const jarKey = `cookies of ${site()}`;
+  const readJar = () => {
+    try { return new Map(JSON.parse(apply(Storage.prototype.getItem, realSession, [jarKey]) || '[]')); } catch (error) { return ownJar; }
+  };
+  const ownJar = new Map();
+  const writeJar = (jar) => {
+    try { apply(Storage.prototype.setItem, realSession, [jarKey, JSON.stringify([...jar])]); } catch (error) { /* kept by this page only */ }
+  };
   define(Document.prototype, 'cookie', {
-    get: () => [...jar].map(([name, value]) => name ? `${name}=${value}` : value).join('; '),
+    get: () => [...readJar()].map(([name, value]) => name ? `${name}=${value}` : value).join('; '),
     set(text) {
+      const jar = readJar();
       const [pair, ...rest] = String(text).split(';');
       const at = pair.indexOf('='), name = at < 0 ? '' : pair.slice(0, at).trim(), value = pair.slice(at + 1).trim();
       const isOver = rest.some((attribute) => {
         const [key, given] = attribute.split('=').map((word) => word.trim());
         return /^max-age$/i.test(key) ? Number(given) <= 0 : /^expires$/i.test(key) && RealDate.parse(given) <= now();
       });
-      if (isOver) jar.delete(name); else if (jar.size < 200 && text.length < 4096) jar.set(name, value);
+      if (isOver) jar.delete(name); else if (jar.size < 200 && String(text).length < 4096) jar.set(name, value);
+      writeJar(jar);
     },
   });
   for (const name of ['pushState', 'replaceState']) {
@@ -455,7 +491,13 @@
     if (name === 'target' || name === 'formtarget') return /^_(blank|new|top)$/i.test(value) ? known.frame : value;
     const modifier = modifierOf(tag, name, rel || '', as);
     if (!modifier) return value;
-    return /srcset$/.test(name) ? archivedSet(value, modifier) : archived(value, modifier);
+    if (/srcset$/.test(name)) return archivedSet(value, modifier);
+    const stored = archived(value, modifier), url = original(stored);
+    if (url !== stored && url !== value) {
+      if (spellings.size > 2000) spellings.clear();
+      spellings.set(url, value);
+    } else spellings.delete(url);
+    return stored;
   };
   const realHtml = descriptor(Element.prototype, 'innerHTML');
   const inert = document.implementation.createHTMLDocument('').createElement('textarea');
@@ -566,12 +608,25 @@
   };
   replaced(Element.prototype, 'setAttribute', (real) => setting(real, 0));
   replaced(Element.prototype, 'setAttributeNS', (real) => setting(real, 1));
+  const realAttributeOf = Element.prototype.getAttribute;
   replaced(Element.prototype, 'getAttribute', (real) => function (name) {
     const value = apply(real, this, [name]), lower = String(name).toLowerCase();
     if (value === null || !ADDRESSES.test(lower)) return value;
     const given = (givenValues.get(this) || {})[lower];
     return given && given.stored === value ? given.value : withoutArchive(value);
   });
+
+  const realNode = Element.prototype.getAttributeNode, realNodeValue = descriptor(Attr.prototype, 'value').get;
+  accessed(Attr.prototype, 'value', function (value) {
+    return this.ownerElement && ADDRESSES.test(this.localName) ? this.ownerElement.getAttribute(this.name) : value;
+  }, function (value) {
+    const element = this.ownerElement, name = this.name.toLowerCase();
+    if (!element || !ADDRESSES.test(name)) return value;
+    const stored = attribute(element.localName, name, String(value), element.rel, element.as);
+    return stored === null ? '' : remember(element, name, value, stored);
+  });
+  if (global.SVGAnimatedString) accessed(SVGAnimatedString.prototype, 'baseVal', withoutArchive, null);
+  if (global.XMLSerializer) replaced(XMLSerializer.prototype, 'serializeToString', (real) => function (...nodes) { return withoutArchive(apply(real, this, nodes)); });
 
   // ---- styles ----
   for (const name of ['insertRule', 'replace', 'replaceSync', 'addRule']) {
@@ -616,8 +671,42 @@
   constructed('FontFace', (Real, given, as) => Reflect.construct(Real, [given[0], css(given[1]), ...given.slice(2)], as));
   global.Image && constructed('Audio', (Real, given, as) => Reflect.construct(Real, given.length ? [archived(given[0], 'oe_')] : [], as));
 
+  // ---- what the browser measured ----
+  const realEntryName = descriptor(PerformanceEntry.prototype, 'name').get;
+  accessed(PerformanceEntry.prototype, 'name', original);
+  for (const kind of ['Performance', 'PerformanceObserverEntryList']) {
+    if (global[kind]) replaced(global[kind].prototype, 'getEntriesByName', () => function (name, type) {
+      return this.getEntries().filter((entry) => entry.name === String(name) && (type === undefined || entry.entryType === type));
+    });
+  }
+
+  // ---- empty frames, which a page fills itself ----
+  let source;
+  const prepare = (frame, view) => {
+    try {
+      const address = apply(realAttributeOf, frame, ['src']);
+      const isEmpty = (!address || /^\s*about:blank\s*$/i.test(address)) && apply(realAttributeOf, frame, ['srcdoc']) === null;
+      if (!isEmpty || !view || view.__perennial || view.location.href !== 'about:blank') return;
+      if (source === undefined) {
+        const request = new RealRequest();
+        apply(openRequest, request, ['GET', ownSource, false]);
+        apply(sendRequest, request, []);
+        source = request.status === 200 ? request.responseText : '';
+      }
+      view.__perennial_given = {known: {...known, url: shown()}, origin, source: ownSource};
+      view.eval(source);
+    } catch (error) { /* a frame of another origin */ }
+  };
+  if (ownSource) {
+    accessed(HTMLIFrameElement.prototype, 'contentWindow', function (view) { prepare(this, view); return view; });
+    accessed(HTMLIFrameElement.prototype, 'contentDocument', function (found) { prepare(this, found && found.defaultView); return found; });
+  }
+
   // ---- clicks and forms ----
-  const realAttribute = (element, name) => (descriptor(Element.prototype, 'getAttributeNode').value.call(element, name) || {}).value;
+  const realAttribute = (element, name) => {
+    const node = apply(realNode, element, [name]);
+    return node ? apply(realNodeValue, node, []) : undefined;
+  };
   const lead = (element, name) => {
     const value = realAttribute(element, name);
     if (value !== undefined) element.setAttribute(name, value);
@@ -664,7 +753,7 @@
     const found = new Map();
     const collect = (view, depth) => {
       for (const entry of view.performance.getEntriesByType('resource')) {
-        const path = entry.name.startsWith(origin) ? shape.exec(entry.name.slice(origin.length)) : null;
+        const name = apply(realEntryName, entry, []), path = name.startsWith(origin) ? shape.exec(name.slice(origin.length)) : null;
         if (path && found.size < 500) found.set(path[3], entry.responseStatus ?? 0);
       }
       for (let index = 0; index < Math.min(view.length, 50) && depth < 4; index++) {

@@ -34,6 +34,8 @@ const FROM: &str = "__perennial_from";
 
 /// The function that rewrites code of a direct `eval`, whose scope must stay that of the caller.
 const CODE: &str = "__perennial_code";
+/// The function that returns the archived URL of one of ours.
+const ORIGINAL: &str = "__perennial_original";
 /// The function that replaces a property name at run time.
 const KEY: &str = "__perennial_key";
 
@@ -333,7 +335,10 @@ impl<'a> Script<'a> {
             let is_statement = self.tokens[index].depth == 0;
             match self.word(index) {
                 "import" if self.word(index + 1) == "(" => self.dynamic_import(index, place),
-                "import" if self.word(index + 1) == "." => is_module = true,
+                "import" if self.word(index + 1) == "." => {
+                    is_module = true;
+                    self.module_url(index);
+                }
                 "import" if is_statement => {
                     is_module = true;
                     self.import_text(index + 1, place);
@@ -344,6 +349,19 @@ impl<'a> Script<'a> {
             }
         }
         is_module
+    }
+
+    /// `import.meta.url` is the module's own URL, as in the live web.
+    fn module_url(&mut self, index: usize) {
+        let is_read = self.word(index + 2) == "meta"
+            && self.word(index + 3) == "."
+            && self.word(index + 4) == "url"
+            && (self.word(index + 5) != "=" || self.word(index + 6) == "=");
+        if is_read {
+            let (start, end) = (self.tokens[index].start, self.tokens[index + 4].end);
+            self.edits.push((start, start, format!("(self.{ORIGINAL}||(x=>x))(")));
+            self.edits.push((end, end, ")".into()));
+        }
     }
 
     fn import_text(&mut self, index: usize, place: &RewritePlace) {
@@ -620,6 +638,7 @@ mod tests {
         );
         check("import('/m.js')", "import(\"/web/2020js_/http://a.example/m.js\")");
         check("import(a+b(c))", "import((self.__perennial_import||String)(a+b(c)))");
+        check("f(import.meta.url)", "f((self.__perennial_original||(x=>x))(import.meta.url))");
         check("import(a,{with:b})", "import(a,{with:b})");
     }
 

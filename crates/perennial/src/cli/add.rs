@@ -146,6 +146,8 @@ impl AddArgs {
             holidays: self.holidays.clone(),
             goal: self.goal,
             renderer: self.renderer,
+            behaviors: Vec::new(),
+            login: None,
             allow_private: self.allow_private,
             paused: false,
             allowance: BudgetTable { visits: self.budget, bytes_per_day: self.bytes_per_day },

@@ -5,7 +5,8 @@ use perennial_core::page::segment::{Block, BlockTree, SegmentConfig, segment_wit
 use perennial_render::chromium::LoadEnd;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{
-    BrowserOptions, BrowserPage, Chromium, PageLimits, SubresourceLookup, WorkerCommand, WorkerPool,
+    BrowserOptions, BrowserPage, BrowserRequest, Chromium, PageLimits, SubresourceLookup, WorkerCommand,
+    WorkerPool,
 };
 
 use super::Context;
@@ -98,7 +99,9 @@ impl RendererArgs {
     fn by_browser(&self, context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
-        let find_subresource = |url: &str, deadline| page.subresource_before(url, Some(deadline));
+        let find_subresource = |request: &BrowserRequest, deadline| {
+            page.subresource_before(&request.url, Some(deadline)).filter(|_| request.method == "GET")
+        };
         let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
         let seen = chromium.layout(&shown, &find_subresource)?;
         if seen.ending != LoadEnd::Whole {

@@ -36,6 +36,7 @@ use perennial_archive::{Archive, SharedSnapshot};
 
 /// A decision. Sites are named by URL or host ([`perennial_archive::settings::Seeds::named`]).
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a command makes one action, and none is stored")]
 pub enum AdminAction {
     /// Follow these sites with these settings.
     Follow(Vec<Seed>),

@@ -163,7 +163,7 @@ impl Manifest {
     }
 
     /// The hash of an entry, counted from 1.
-    pub(crate) fn hash_of(&self, n: u64) -> Option<&str> {
+    pub(crate) fn entry_hash(&self, n: u64) -> Option<&str> {
         self.hashes.get((n as usize).checked_sub(1)?).map(String::as_str)
     }
 

@@ -178,19 +178,25 @@ fn failure_path(archive: &Archive) -> PathBuf {
     archive.timestamps_dir().join("failed.json")
 }
 
-/// Compares the stored timestamps with the manifest. Returns those that agree, and a defect of each other one.
+/// Compares the stored timestamps with the manifest. Each one agrees, or is a defect with a description.
 pub(crate) fn check_timestamps(
     archive: &Archive,
     manifest: &Manifest,
-) -> anyhow::Result<(Vec<ManifestTimestamp>, Vec<(String, String)>)> {
-    let (mut sound, mut defects) = (Vec::new(), Vec::new());
-    for (n, file) in token_files(archive)? {
-        match check_token(&archive.timestamps_dir().join(&file), n, manifest) {
-            Ok(time) => sound.push(ManifestTimestamp { n, time: time.to_rfc3339(), file }),
-            Err(what) => defects.push((file, what)),
+) -> anyhow::Result<Vec<Result<ManifestTimestamp, UnsoundTimestamp>>> {
+    let check = |(n, file): (u64, String)| {
+        let checked = check_token(&archive.timestamps_dir().join(&file), n, manifest);
+        match checked {
+            Ok(time) => Ok(ManifestTimestamp { n, time: time.to_rfc3339(), file }),
+            Err(what) => Err(UnsoundTimestamp { file, what }),
         }
-    }
-    Ok((sound, defects))
+    };
+    Ok(token_files(archive)?.into_iter().map(check).collect())
+}
+
+/// A stored timestamp that contradicts the manifest or itself.
+pub(crate) struct UnsoundTimestamp {
+    pub(crate) file: String,
+    pub(crate) what: String,
 }
 
 fn check_token(path: &Path, n: u64, manifest: &Manifest) -> Result<Timestamp, String> {
@@ -199,7 +205,7 @@ fn check_token(path: &Path, n: u64, manifest: &Manifest) -> Result<Timestamp, St
         return Err("its bytes are not those that were stored: take it from another copy".to_owned());
     }
     let content = read_response(&bytes)?;
-    match manifest.hash_of(n) {
+    match manifest.entry_hash(n) {
         Some(hash) if hash == HEXLOWER.encode(&content.hash) => Ok(content.time),
         _ => Err(format!(
             "entry {n} of the manifest is not the one that had this timestamp at {}",

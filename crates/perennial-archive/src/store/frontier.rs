@@ -422,7 +422,7 @@ impl Store {
     }
 
     /// The seed for which a URL is in the frontier.
-    pub fn seed_of(&self, url: &str) -> anyhow::Result<Option<i64>> {
+    pub fn frontier_seed(&self, url: &str) -> anyhow::Result<Option<i64>> {
         let sql = "SELECT f.seed FROM crawl_pages f JOIN pages p ON p.id = f.page WHERE p.url = ?1";
         self.connection.row(sql, [url], |row| row.get(0))
     }

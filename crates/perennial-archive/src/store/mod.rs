@@ -83,7 +83,7 @@ pub use replacement::remove_state;
 pub use runs::IndexRun;
 pub use salvage::keep_copy;
 pub use schema::{RecordLocation, RecordSource, SCHEMA_VERSION, ScannedRecord};
-pub use spending::{OVERALL, minute_of};
+pub use spending::{OVERALL, spending_minute};
 pub use sql::{
     OPERATION_COLUMNS, OperationSource, SqlLimits, SqlRows, SqlValue, each_view_row, query_views, sql_views,
 };

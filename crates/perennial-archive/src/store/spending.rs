@@ -16,7 +16,7 @@ impl Commit<'_> {
     pub fn put_spent(&self, seed: i64, is_page: bool, n_bytes: u64, at: Timestamp) -> anyhow::Result<()> {
         let sql = "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT DO UPDATE SET n_visits = n_visits + ?3, n_bytes = n_bytes + ?4";
-        let start = minute_of(at).as_millis();
+        let start = spending_minute(at).as_millis();
         let put = |seed: i64| self.transaction.run(sql, params![seed, start, is_page, n_bytes as i64]);
         [OVERALL, seed].into_iter().try_for_each(put)
     }
@@ -25,7 +25,7 @@ impl Commit<'_> {
     pub fn restore_spent(&self, seed: i64, at: Timestamp, n_visits: u64, n_bytes: u64) -> anyhow::Result<()> {
         let sql = "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT DO UPDATE SET n_visits = max(n_visits, ?3), n_bytes = max(n_bytes, ?4)";
-        let row = params![seed, minute_of(at).as_millis(), n_visits as i64, n_bytes as i64];
+        let row = params![seed, spending_minute(at).as_millis(), n_visits as i64, n_bytes as i64];
         self.transaction.run(sql, row)
     }
 
@@ -36,7 +36,7 @@ impl Commit<'_> {
 }
 
 /// The start of the span in which spending at an instant is summed.
-pub fn minute_of(at: Timestamp) -> Timestamp {
+pub fn spending_minute(at: Timestamp) -> Timestamp {
     let grain = GRAIN.as_millis();
     Timestamp::from_millis(at.as_millis().div_euclid(grain).saturating_mul(grain))
 }

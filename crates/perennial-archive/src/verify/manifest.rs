@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Defect, DefectKind, MANIFEST, UnfinishedWork, VerifyReport};
 use crate::manifest::{self, Manifest, ManifestEntry};
-use crate::timestamp::{ManifestTimestamp, check_timestamps};
+use crate::timestamp::{ManifestTimestamp, UnsoundTimestamp, check_timestamps};
 use crate::{Archive, files};
 
 /// The chain of digests of complete files.
@@ -39,9 +39,14 @@ pub(super) fn check_manifest(
             report.defects.push(Defect::new(DefectKind::Manifest, name, None, what.to_owned()));
         }
     }
-    let (timestamps, wrong) = check_timestamps(archive, manifest)?;
-    for (file, what) in wrong {
-        report.defects.push(Defect::new(DefectKind::Manifest, file, None, what));
+    let mut timestamps = Vec::new();
+    for checked in check_timestamps(archive, manifest)? {
+        match checked {
+            Ok(timestamp) => timestamps.push(timestamp),
+            Err(UnsoundTimestamp { file, what }) => {
+                report.defects.push(Defect::new(DefectKind::Manifest, file, None, what));
+            }
+        }
     }
     let removals = manifest.entries.iter().filter(|entry| entry.act.is_removal());
     report.manifest = ManifestReport {

@@ -120,10 +120,9 @@ const ANSWER: &[&str] = &[
 ];
 
 /// Types that share their name: what both are, and why neither is renamed.
-const SHARED_TYPE_NAMES: [(&str, &str); 3] = [
+const SHARED_TYPE_NAMES: [(&str, &str); 2] = [
     ("Context", "what a command runs in; what an estimate is conditioned on; each is private to its crate"),
     ("Element", "of a page in a delta; of HTML while it is rewritten"),
-    ("Verdict", "on a claim of the papers; on a reproduction of it"),
 ];
 
 /// Old words that are verbs in the long names of tests.

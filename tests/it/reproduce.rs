@@ -103,7 +103,7 @@ fn real_data_are_read_from_folders() {
     let (_, rows) = of(&feed, "Table 2");
     assert_eq!(
         rows.iter().map(|row| row["name"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["art", "science", "all"]
+        ["art", "feeds", "science", "all"]
     );
     let empty = dir.path().join("feeds/art");
     std::fs::remove_file(empty.join("f.rss")).unwrap();

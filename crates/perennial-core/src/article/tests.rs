@@ -1,5 +1,7 @@
 //! Pages written for one case each -> the extracted articles; and properties of any page.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::version::{Edit, EditRun, EditedField, compare_words, edits, n_edited, same_version};

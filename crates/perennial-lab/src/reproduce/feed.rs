@@ -262,11 +262,11 @@ fn made_post(seed: u64) -> AnnouncedPost {
         .collect();
     let description = paragraphs.concat().chars().take(120).collect();
     let post = AnnouncedPost { html: String::new(), title, description, text: paragraphs.join("\n") };
-    let head = format!(
-        "<title>{} - The log</title><meta name=description content=\"{}\">",
-        escaped(&post.title),
-        escaped(&post.description)
-    );
+    // Pages say less about their posts than feeds do, and some nothing.
+    let head = match seed % 3 {
+        0 => "<title>The log</title>".to_owned(),
+        _ => format!("<title>{} - The log</title>", escaped(&post.title)),
+    };
     let others = [post.title.clone(), sentence(&mut rng, 6), sentence(&mut rng, 5)];
     AnnouncedPost { html: page_html(&post_html(&post, seed as usize), &head, &others), ..post }
 }
@@ -365,7 +365,7 @@ mod tests {
         let row = |name: &str| all.tables[0].rows.iter().find(|row| row.name == name).unwrap().values.clone();
         let published = row("grams-then-concepts");
         assert!(
-            published[2] > published[0],
+            published[3] > published[1],
             "without the item the paper's algorithm is treated unfairly: {published:?}"
         );
         assert!(row("published")[2] == Some(0.79) && row("Boilerpipe, published")[0] == Some(0.62));

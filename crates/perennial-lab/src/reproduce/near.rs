@@ -575,8 +575,10 @@ mod tests {
 
     #[test]
     fn sites_of_a_domain_are_compared() {
-        let named =
-            |(history, host): (SiteHistory, &str)| SiteHistory { name: format!("www.{host}"), ..history };
+        let named = |(mut history, host): (SiteHistory, &str)| {
+            history.name = format!("www.{host}");
+            history
+        };
         let hosts = ["a.org", "b.gov", "c.org", "d.com", "e.edu"];
         let histories: Vec<SiteHistory> = synthetic_sites("5a").into_iter().zip(hosts).map(named).collect();
         let sites = TestedSites { sites: histories.iter().collect(), is_made: false };

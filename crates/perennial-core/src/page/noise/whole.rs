@@ -198,7 +198,11 @@ fn rotated_boxes(delta: &Delta) -> HashSet<OperationPlace<'_>> {
     }
     let [before, after] = &stories.0;
     let is_rotated = before.len() >= MIN_STORIES && after.len() >= MIN_STORIES;
-    if is_rotated { boxes.union(&parts).copied().collect() } else { HashSet::new() }
+    if !is_rotated {
+        return HashSet::new();
+    }
+    boxes.extend(parts);
+    boxes
 }
 
 /// Whether most links of a block lead elsewhere now.

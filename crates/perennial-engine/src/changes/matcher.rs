@@ -104,15 +104,15 @@ impl<'s> ChangeMatcher<'s> {
         Ok(condition.holds(&candidate.change(), &contents))
     }
 
-    /// Whether the change is noise, and the page's history shows it for each operation in the part. Whoever watches a
-    /// part wants to know about its first change, also if filter lists or the form of its text speak against it.
+    /// Whether the page's history shows that each operation in the part is noise. Whoever watches a part wants to know
+    /// about its first change, also if filter lists or the form of its text speak against it.
     fn is_part_noise(
         &mut self,
         candidate: &mut CandidateChange<'_>,
         condition: &ChangeCondition,
         (before, after): &(String, String),
     ) -> anyhow::Result<bool> {
-        if condition.wants_noise() || candidate.row.status != ChangeStatus::NoiseOnly {
+        if condition.wants_noise() {
             return Ok(false);
         }
         let entries = self.entries(candidate)?;

@@ -100,7 +100,7 @@ impl NoiseHistory {
             }
         }
         let passing = [PassingKind::Clock, PassingKind::Stamp, PassingKind::Counter];
-        let passed = passing.into_iter().filter(|kind| passed[*kind as usize]).map(id_of);
+        let passed = passing.into_iter().filter(|kind| passed[*kind as usize]).map(passing_id);
         let boxes = WholeChange::new(delta).has_rotated_box().then_some(BOXES);
         for id in passed.chain(boxes) {
             let n_before = self.take_changes(id);
@@ -186,7 +186,7 @@ fn hash(word: &str) -> u32 {
     hash
 }
 
-pub(super) fn id_of(kind: PassingKind) -> u64 {
+pub(super) fn passing_id(kind: PassingKind) -> u64 {
     match kind {
         PassingKind::Clock => CLOCKS,
         PassingKind::Stamp => STAMPS,

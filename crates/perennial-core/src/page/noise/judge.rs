@@ -1,6 +1,6 @@
 //! An operation and the page's history -> how much of the operation is noise.
 
-use super::history::{BOXES, FEW_WORDS, NoiseHistory, elements, id_of, short_id};
+use super::history::{BOXES, FEW_WORDS, NoiseHistory, elements, passing_id, short_id};
 use super::reason::{Noise, NoiseKind};
 use super::whole::WholeChange;
 use crate::page::diff::{Delta, Element, Operation, OperationKind, Subject};
@@ -158,7 +158,7 @@ impl NoiseHistory {
         let n_visits = f64::from(self.n_visits);
         let prior = if kind == PassingKind::Stamp { Prior::STAMP } else { Prior::PASSING };
         // One clock that ticks shows what the others are. A date is judged alone, unless it came with other content.
-        let of_page = self.n_changes(id_of(kind));
+        let of_page = self.n_changes(passing_id(kind));
         let n_changes = match n_changes {
             Some(own) if kind == PassingKind::Stamp || 2.0 * f64::from(of_page) < n_visits => own,
             Some(own) => own.max(of_page),

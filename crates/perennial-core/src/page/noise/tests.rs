@@ -228,9 +228,9 @@ fn box_page(stories: &[&str], role: BlockRole, host: &str) -> BlockTree {
         importance: 0.7,
         ..Block::leaf(vec![], vec![], vec![Text::new("words of the page itself")])
     };
-    let aside = Block { role, importance: 0.3, ..Block::leaf(links.collect(), vec![], vec![]) };
+    let sidebar = Block { role, importance: 0.3, ..Block::leaf(links.collect(), vec![], vec![]) };
     let mut tree =
-        BlockTree { url: "http://a.org/".into(), blocks: vec![content, aside], ..BlockTree::default() };
+        BlockTree { url: "http://a.org/".into(), blocks: vec![content, sidebar], ..BlockTree::default() };
     tree.seal();
     tree
 }

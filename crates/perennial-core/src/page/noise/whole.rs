@@ -20,14 +20,14 @@ const MIN_STORIES: usize = 2;
 const MAX_KEPT_LINKS: f64 = 1.0 / 3.0;
 
 /// References of a block before and after.
-type BlockPlace<'d> = (Option<&'d [u16]>, Option<&'d [u16]>);
+type OperationPlace<'d> = (Option<&'d [u16]>, Option<&'d [u16]>);
 
 /// Patterns across the operations of a delta.
 #[derive(Debug, Default)]
 pub(super) struct WholeChange<'d> {
     has_shifted_dates: bool,
     is_renumbered: bool,
-    boxes: HashSet<BlockPlace<'d>>,
+    boxes: HashSet<OperationPlace<'d>>,
 }
 
 impl<'d> WholeChange<'d> {
@@ -153,7 +153,7 @@ impl Stories {
 
 /// The boxes outside of the main content with links to articles, if all of these links are different now. Their stories
 /// are not news of the page that contains the box.
-fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
+fn rotated_boxes(delta: &Delta) -> HashSet<OperationPlace<'_>> {
     let page = Url::parse(&delta.url).ok();
     let host = page.as_ref().and_then(Url::host_str);
     let mut stories = Stories::default();
@@ -198,7 +198,11 @@ fn rotated_boxes(delta: &Delta) -> HashSet<BlockPlace<'_>> {
     }
     let [before, after] = &stories.0;
     let is_rotated = before.len() >= MIN_STORIES && after.len() >= MIN_STORIES;
-    if is_rotated { boxes.union(&parts).copied().collect() } else { HashSet::new() }
+    if !is_rotated {
+        return HashSet::new();
+    }
+    boxes.extend(parts);
+    boxes
 }
 
 /// Whether most links of a block lead elsewhere now.

@@ -72,7 +72,7 @@ pub(super) struct BrowserVisit<'a> {
 pub(super) struct RenderedPage {
     /// The document after its scripts ran.
     pub(super) dom: String,
-    /// What a reader did in it, in words.
+    /// The actions in it, in words.
     pub(super) actions: Vec<String>,
     pub(super) exchanges: Vec<FetchedExchange>,
     pub(super) note: Option<String>,

@@ -43,7 +43,7 @@ struct Session {
     failure: Option<String>,
 }
 
-/// What a request sends besides its usual fields.
+/// The secret fields of a request.
 #[derive(Default)]
 pub(super) struct RequestSecrets {
     pub(super) fields: Vec<(String, String)>,
@@ -96,7 +96,7 @@ impl Logins {
         session.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Notes that the site no longer accepts its session, so that the next visit logs in again.
+    /// Ends the session of a site that refused it. The next visit logs in again.
     pub(super) async fn end_session(&self, seed: i64, now: Timestamp) {
         if let Some(login) = self.0.get(&seed) {
             let mut session = login.session.lock().await;

@@ -98,7 +98,7 @@ fn a_page_is_captured_as_a_reader_sees_it_at_its_end() {
 }
 
 #[test]
-fn nothing_is_done_unless_the_site_asks_for_it() {
+fn nothing_is_done_without_the_setting() {
     let web = Web::serve(site);
     let archive = archive(&web, "");
     for path in ["/refused", "/more/1", "/scrolled/1"] {

@@ -43,7 +43,7 @@ impl BrowserTab<'_> {
         let end = Instant::now() + behaviors.time;
         let (mut actions, mut selectors) = (Vec::new(), Vec::new());
         let (mut n_screens, mut n_idle) = (0, 0);
-        self.stays = true;
+        self.is_held = true;
         let world = self.isolated_world()?;
         for step in 0..MAX_STEPS {
             let given = json!({"kinds": behaviors.kinds, "selectors": selectors, "max_opened": MAX_OPENED});

@@ -359,7 +359,7 @@ pub(crate) struct BrowserTab<'a> {
     /// so it is not used then.
     pub(crate) quiet: Option<Duration>,
     /// Whether the page must not navigate.
-    pub(crate) stays: bool,
+    pub(crate) is_held: bool,
     /// Whether loading ended at a limit.
     pub(crate) has_stopped: bool,
 }
@@ -393,7 +393,7 @@ impl<'a> BrowserTab<'a> {
             n_answer_bytes: 0,
             has_document: true,
             quiet: None,
-            stays: false,
+            is_held: false,
             has_stopped: false,
         })
     }
@@ -549,7 +549,7 @@ impl<'a> BrowserTab<'a> {
         let found = match self.n_requests {
             1 if self.has_document => Some(document(page)),
             // Leaving the page would lose it.
-            _ if self.stays && self.is_navigation(request) => None,
+            _ if self.is_held && self.is_navigation(request) => None,
             _ if self.n_answer_bytes >= MAX_ANSWER_BYTES => None,
             _ if request["request"]["method"] == "OPTIONS" => Some(preflight()),
             _ => look_up(request, answers, self.deadline),
@@ -680,12 +680,12 @@ fn grants(request: &Value) -> Vec<Value> {
     if origin != "*" {
         grants.push(json!({"name": "Access-Control-Allow-Credentials", "value": "true"}));
     }
-    let asked = [
+    let preflight_fields = [
         ("Access-Control-Request-Headers", "Access-Control-Allow-Headers"),
         ("Access-Control-Request-Method", "Access-Control-Allow-Methods"),
     ];
-    for (question, grant) in asked {
-        grants.extend(field(question).map(|value| json!({"name": grant, "value": value})));
+    for (wanted_name, grant) in preflight_fields {
+        grants.extend(field(wanted_name).map(|value| json!({"name": grant, "value": value})));
     }
     grants
 }

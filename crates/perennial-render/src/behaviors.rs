@@ -22,6 +22,9 @@ const MAX_OPENED: usize = 20;
 const MAX_ACTIONS: usize = 100;
 const MAX_ACTION_CHARS: usize = 200;
 
+/// Classes and ids of a page -> selectors.
+pub type FindAnnoyances<'a> = dyn Fn(&[String], &[String]) -> Vec<String> + 'a;
+
 /// The actions of a reader in a page.
 pub struct Behaviors<'a> {
     /// `dismiss`, `autoplay`, `load-more`, `autoscroll`.
@@ -29,7 +32,7 @@ pub struct Behaviors<'a> {
     /// Limit for all steps of a page.
     pub time: Duration,
     /// The selectors of annoyances on a page with these classes and ids.
-    pub annoyances: &'a dyn Fn(&[String], &[String]) -> Vec<String>,
+    pub annoyances: &'a FindAnnoyances<'a>,
 }
 
 impl BrowserTab<'_> {

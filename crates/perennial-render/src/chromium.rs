@@ -84,9 +84,12 @@ pub struct BrowserRequest {
     pub body: Vec<u8>,
 }
 
+/// Names and values of fields.
+type FieldList<'a> = Vec<(&'a str, &'a str)>;
+
 impl BrowserRequest {
     /// The fields that may identify a person, and the others.
-    pub fn split_secrets(&self) -> (Vec<(&str, &str)>, Vec<(&str, &str)>) {
+    pub fn split_secrets(&self) -> (FieldList<'_>, FieldList<'_>) {
         let fields = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         fields.partition(|(name, _)| {
             name.eq_ignore_ascii_case("cookie") || name.eq_ignore_ascii_case("authorization")

@@ -60,7 +60,7 @@ pub fn with_query(url: &str, method: &str, query: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     let end = query.char_indices().nth(MAX_QUERY_CHARS).map_or(query.len(), |(at, _)| at);
     let end = end.min(query.floor_char_boundary(MAX_QUERY_BYTES));
-    let query = percent_encode(query[..end].as_bytes(), ESCAPED);
+    let query = percent_encode(&query.as_bytes()[..end], ESCAPED);
     let ampersand = if end == 0 { "" } else { "&" };
     format!("{url}{separator}{METHOD}{method}{ampersand}{query}")
 }

@@ -52,7 +52,7 @@ fn write_secret(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// An archive whose secrets are beside it.
+/// An archive, and the folder of its secrets.
 fn archive(web: &Web, password: &str, more: &str) -> (tempfile::TempDir, Archive) {
     let secrets = tempfile::tempdir().unwrap();
     let file = secrets.path().join("site.toml");

@@ -1,4 +1,4 @@
-//! What the browser does in a page before it is captured, as a reader would.
+//! The browser acts in a page before its capture, as a reader would.
 
 use crate::crawled::Archive;
 use crate::web::{Reply, Web, WebRequest, html, status};
@@ -98,7 +98,7 @@ fn a_page_is_captured_as_a_reader_sees_it_at_its_end() {
 }
 
 #[test]
-fn nothing_is_done_unless_the_site_asks_for_it() {
+fn nothing_is_done_without_the_setting() {
     let web = Web::serve(site);
     let archive = archive(&web, "");
     for path in ["/refused", "/more/1", "/scrolled/1"] {
@@ -108,7 +108,7 @@ fn nothing_is_done_unless_the_site_asks_for_it() {
     assert!(records(&archive).contains("We value your privacy"));
 }
 
-/// A page that always has more, and one that leads away when it is clicked.
+/// A page that grows forever, with a button that opens a different page.
 #[test]
 fn pages_without_an_end_and_pages_that_leave_are_bounded() {
     let web = Web::serve(|request| {

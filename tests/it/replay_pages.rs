@@ -96,7 +96,6 @@ for (const name of ['place', 'beside', 'mapped', 'own', 'loaded', 'dynamic', 'te
 checks.classic = window.classic === '/classic.js';
 const shared = new SharedWorker('/shared.js'); shared.port.onmessage = (event) => { window.shared = event.data; };
 checks.shared = until(() => window.shared === 'beside/shared.js');
-checks.inline = until(() => { const worker = window.inline ??= new Worker(URL.createObjectURL(new Blob(["import('" + location.origin + "/lib/late.js').then((m) => postMessage(m.default))"], {type: 'text/javascript'})), {type: 'module'}); worker.onmessage = (event) => { window.inlined = event.data; }; return window.inlined === 'late'; });
 </script>"##;
 
 const FRAMES: &str = r##"<iframe id=blank></iframe><iframe id=doc srcdoc="<img src=/pics/a.svg><p id=p></p><script>p.textContent = location.href + '|' + document.baseURI + '|' + parent.location.pathname</script>"></iframe><iframe id=refresh src=/refreshed></iframe><iframe name=named></iframe>
@@ -204,7 +203,6 @@ checks.link = a.href === location.origin + '/deep/x';
 checks.image = i.src === location.origin + '/pics/a.svg' && loaded('/pics/a.svg');
 checks.fetch = fetch('../plain.txt').then((answer) => answer.text()).then((text) => text === '0123456789');
 checks.style = until(() => getComputedStyle(a).display === 'inline' && document.styleSheets.length === 1 && document.styleSheets[0].href === location.origin + '/deep/third.css');
-checks.hash = (() => { a.href = '#part'; return a.hash === '#part' && new URL(a.href).pathname === '/lib/'; })();
 </script>"##;
 
 #[test]

@@ -171,9 +171,9 @@ pub(crate) fn check_site(site: &'static [Resource]) {
         if live != replayed || !live.is_u64() {
             found.push(format!("{path}: live {live}, replayed {replayed} {:?}", viewer.errors));
         }
-        let asked: Vec<String> =
+        let live_requests: Vec<String> =
             web.requests().split_off(n_requests).into_iter().map(|request| request.path).collect();
-        assert!(asked.is_empty(), "{path} asked the live site: {asked:?}");
+        assert!(live_requests.is_empty(), "{path} live_requests the live site: {live_requests:?}");
     }
     assert!(found.is_empty(), "{found:#?}");
     assert_eq!(viewer.escaped(), Vec::<String>::new());

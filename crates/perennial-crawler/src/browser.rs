@@ -72,7 +72,7 @@ pub(super) struct BrowserVisit<'a> {
 pub(super) struct RenderedPage {
     /// The document after its scripts ran.
     pub(super) dom: String,
-    /// What a reader did in it, in words.
+    /// The actions in it, in words.
     pub(super) actions: Vec<String>,
     pub(super) exchanges: Vec<FetchedExchange>,
     pub(super) note: Option<String>,
@@ -156,11 +156,11 @@ impl Browser {
     pub(super) fn log_in(
         &self,
         steps: &[LoginStep],
-        answer: &RequestHandler,
+        respond: &RequestHandler,
     ) -> Result<Vec<BrowserCookie>, String> {
         let mut chromium =
             self.chromium.lock().map_err(|_| "the browser failed on an earlier page".to_string())?;
-        chromium.log_in(steps, answer).map_err(|error| error.to_string())
+        chromium.log_in(steps, respond).map_err(|error| error.to_string())
     }
 
     /// Whether an earlier page had the browser request this icon, which shows in no page.
@@ -218,7 +218,7 @@ impl Browser {
 async fn fetch(
     visit: &BrowserVisit<'_>,
     to: &Url,
-    asked: &BrowserRequest,
+    requested: &BrowserRequest,
 ) -> Option<(CapturedResource, FetchedExchange)> {
     let &BrowserVisit { shared, url: page, seed, allow_private, now } = visit;
     let allow_private = shared.allow_private || (allow_private && page.origin() == to.origin());
@@ -231,7 +231,7 @@ async fn fetch(
     }
     let secrets = shared.logins.secrets(seed, to, shared.clock.now());
     let mut fields: Vec<(&str, String)> = shared.time_field().into_iter().collect();
-    let (own_secrets, plain) = asked.split_secrets();
+    let (own_secrets, plain) = requested.split_secrets();
     fields.extend(plain.iter().map(|(name, value)| (*name, (*value).to_string())));
     // Of a page without a login, the browser keeps no cookies that a server would know.
     let mut sent = secrets.fields;
@@ -241,7 +241,7 @@ async fn fetch(
     if secrets.are_recorded {
         fields.extend(sent.iter().map(|(name, value)| (name.as_str(), value.clone())));
     }
-    let body = RequestBody { method: &asked.method, bytes: &asked.body };
+    let body = RequestBody { method: &requested.method, bytes: &requested.body };
     let request = FetchRequest {
         secrets: if secrets.are_recorded { &[] } else { &sent },
         body: Some(body).filter(|body| body.method != "GET"),

@@ -30,7 +30,7 @@ pub(super) struct FetchedExchange {
     pub(super) links: Option<PageLinks>,
     /// The rendered document, if a browser rendered it.
     pub(super) dom: Option<String>,
-    /// What a reader did in the rendered page, in words.
+    /// The actions of the browser in the page, in words.
     pub(super) actions: Vec<String>,
     /// Its WARC records, compressed in parallel by the fetching threads.
     pub(super) records: Option<CompressedRecords>,

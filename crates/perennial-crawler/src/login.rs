@@ -31,19 +31,19 @@ struct Login {
     secrets: SiteSecrets,
     /// Cookies of the file and of the last login.
     jar: Mutex<CookieJar>,
-    session: tokio::sync::Mutex<Session>,
+    session: tokio::sync::Mutex<LoginState>,
 }
 
 /// The state of a recorded login.
 #[derive(Default)]
-struct Session {
+struct LoginState {
     /// When the steps were last taken.
     tried: Option<Timestamp>,
     /// Why they failed, if so.
     failure: Option<String>,
 }
 
-/// What a request sends besides its usual fields.
+/// The secret fields of a request.
 #[derive(Default)]
 pub(super) struct RequestSecrets {
     pub(super) fields: Vec<(String, String)>,
@@ -96,7 +96,7 @@ impl Logins {
         session.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Notes that the site no longer accepts its session, so that the next visit logs in again.
+    /// Ends the session of a site that refused it. The next visit logs in again.
     pub(super) async fn end_session(&self, seed: i64, now: Timestamp) {
         if let Some(login) = self.0.get(&seed) {
             let mut session = login.session.lock().await;
@@ -131,12 +131,12 @@ impl Login {
         let (shared, steps) = (shared.clone(), self.secrets.steps.clone());
         let cookies = tokio::task::spawn_blocking(move || {
             let runtime = tokio::runtime::Handle::current();
-            let answer = |asked: &BrowserRequest, deadline: Instant| {
-                let answering = answer(&shared, seed, asked);
-                let answering = async { tokio::time::timeout_at(deadline.into(), answering).await };
-                runtime.block_on(answering).ok()?
+            let respond = |requested: &BrowserRequest, deadline: Instant| {
+                let responding = respond(&shared, seed, requested);
+                let responding = async { tokio::time::timeout_at(deadline.into(), responding).await };
+                runtime.block_on(responding).ok()?
             };
-            shared.browser.log_in(&steps, &answer)
+            shared.browser.log_in(&steps, &respond)
         });
         let cookies = cookies.await.map_err(|error| error.to_string())??;
         let mut jar = self.jar.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,12 +146,16 @@ impl Login {
 }
 
 /// Fetches what the browser requests during a login. Nothing of it is archived.
-async fn answer(shared: &Arc<VisitContext>, seed: i64, asked: &BrowserRequest) -> Option<CapturedResource> {
-    let url = Url::parse(&asked.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+async fn respond(
+    shared: &Arc<VisitContext>,
+    seed: i64,
+    requested: &BrowserRequest,
+) -> Option<CapturedResource> {
+    let url = Url::parse(&requested.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let site = shared.seeds.with_number(seed)?;
     let allow_private =
         shared.allow_private || site.allow_private && site.scope.seed.origin() == url.origin();
-    let (own_secrets, plain) = asked.split_secrets();
+    let (own_secrets, plain) = requested.split_secrets();
     // During a login the browser's own cookies are newer.
     let mut secrets: Vec<(String, String)> =
         own_secrets.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
@@ -159,7 +163,7 @@ async fn answer(shared: &Arc<VisitContext>, seed: i64, asked: &BrowserRequest) -
     let known: Vec<_> = known.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     add_missing(&mut secrets, &known);
     let plain: Vec<(&str, String)> = plain.iter().map(|(name, value)| (*name, value.to_string())).collect();
-    let body = RequestBody { method: &asked.method, bytes: &asked.body };
+    let body = RequestBody { method: &requested.method, bytes: &requested.body };
     let request = FetchRequest {
         secrets: &secrets,
         body: Some(body).filter(|body| body.method != "GET"),

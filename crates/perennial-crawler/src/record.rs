@@ -67,7 +67,7 @@ pub(super) struct StoredExchange {
     pub(super) truncation: Option<Truncation>,
     /// Why the document was only partly read, if so.
     pub(super) unread: Option<String>,
-    /// What a reader did in the page, in words.
+    /// The actions of the browser in the page, in words.
     pub(super) actions: Vec<String>,
     /// Whether the document is large enough to be analysed separately.
     pub(super) is_large: bool,

@@ -1,7 +1,7 @@
-//! What a reader would do in a page before it is captured: dismiss dialogs, play media, open more content, scroll.
+//! Acts in a page before its capture as a reader would: dismisses dialogs, plays media, opens more content, scrolls.
 //!
-//! Each step runs a script of ours once. Then virtual time passes, and stands still while requests are pending, so the
-//! next step finds the page idle. Steps, time and requests are bounded, and the page cannot navigate away.
+//! Each step runs a script of ours once. Then virtual time passes, but not while requests are pending. Each step
+//! therefore begins on an idle page. Steps, time and requests are bounded, and the page cannot navigate away.
 
 use std::time::{Duration, Instant};
 
@@ -22,14 +22,17 @@ const MAX_OPENED: usize = 20;
 const MAX_ACTIONS: usize = 100;
 const MAX_ACTION_CHARS: usize = 200;
 
-/// What a reader does in a page.
+/// Classes and ids of a page -> selectors.
+pub type FindAnnoyances<'a> = dyn Fn(&[String], &[String]) -> Vec<String> + 'a;
+
+/// The actions of a reader in a page.
 pub struct Behaviors<'a> {
     /// `dismiss`, `autoplay`, `load-more`, `autoscroll`.
     pub kinds: &'a [&'a str],
     /// Limit for all steps of a page.
     pub time: Duration,
     /// The selectors of annoyances on a page with these classes and ids.
-    pub annoyances: &'a dyn Fn(&[String], &[String]) -> Vec<String>,
+    pub annoyances: &'a FindAnnoyances<'a>,
 }
 
 impl BrowserTab<'_> {
@@ -43,7 +46,7 @@ impl BrowserTab<'_> {
         let end = Instant::now() + behaviors.time;
         let (mut actions, mut selectors) = (Vec::new(), Vec::new());
         let (mut n_screens, mut n_idle) = (0, 0);
-        self.stays = true;
+        self.is_held = true;
         let world = self.isolated_world()?;
         for step in 0..MAX_STEPS {
             let given = json!({"kinds": behaviors.kinds, "selectors": selectors, "max_opened": MAX_OPENED});

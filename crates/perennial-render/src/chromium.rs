@@ -84,9 +84,12 @@ pub struct BrowserRequest {
     pub body: Vec<u8>,
 }
 
+/// Names and values of fields.
+type FieldList<'a> = Vec<(&'a str, &'a str)>;
+
 impl BrowserRequest {
     /// The fields that may identify a person, and the others.
-    pub fn split_secrets(&self) -> (Vec<(&str, &str)>, Vec<(&str, &str)>) {
+    pub fn split_secrets(&self) -> (FieldList<'_>, FieldList<'_>) {
         let fields = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         fields.partition(|(name, _)| {
             name.eq_ignore_ascii_case("cookie") || name.eq_ignore_ascii_case("authorization")
@@ -114,7 +117,7 @@ impl BrowserPage<'_> {
     }
 }
 
-/// What happens in a page before its document is taken.
+/// The actions in a page before its document is taken.
 #[derive(Default)]
 pub struct ReaderActions<'a> {
     pub behaviors: Option<Behaviors<'a>>,
@@ -147,7 +150,7 @@ pub struct BrowserLayout {
 #[derive(Clone, Debug)]
 pub struct BrowserDocument {
     pub html: String,
-    /// What a reader did in it, in words.
+    /// The actions of a reader in it, in words.
     pub actions: Vec<String>,
     /// Whether the page is complete.
     pub ending: LoadEnd,
@@ -285,7 +288,7 @@ impl Chromium {
         failure.map_or(Ok(cookies), Err)
     }
 
-    /// The cookies of a browser's profile folder. The profile is copied, and the browser that reads it has no network.
+    /// The cookies of a browser's profile folder. The browser reads a copy of the profile, without a network.
     pub fn profile_cookies(&self, profile: &Path) -> Result<Vec<BrowserCookie>, BrowserError> {
         let (mut connection, _) = start(&self.options, Some(profile))?;
         let deadline = Instant::now() + self.options.time.max(START);
@@ -355,8 +358,11 @@ pub(crate) struct BrowserTab<'a> {
     n_answer_bytes: usize,
     /// Whether the caller gives the page's document. Otherwise it is requested.
     pub(crate) has_document: bool,
+    /// Real time without an event after which a page counts as idle. Virtual time stands still when a page navigates,
+    /// so it is not used then.
+    pub(crate) quiet: Option<Duration>,
     /// Whether the page must not navigate.
-    pub(crate) stays: bool,
+    pub(crate) is_held: bool,
     /// Whether loading ended at a limit.
     pub(crate) has_stopped: bool,
 }
@@ -389,7 +395,8 @@ impl<'a> BrowserTab<'a> {
             n_requests: 0,
             n_answer_bytes: 0,
             has_document: true,
-            stays: false,
+            quiet: None,
+            is_held: false,
             has_stopped: false,
         })
     }
@@ -440,8 +447,11 @@ impl<'a> BrowserTab<'a> {
         self.post(&session, "Page.navigate", json!({"url": url}))
     }
 
-    /// Lets virtual time pass. It stands still while requests are pending.
+    /// Lets virtual time pass, except while requests are pending.
     pub(crate) fn grant(&mut self, time: Duration) -> Result<(), BrowserError> {
+        if self.quiet.is_some() {
+            return Ok(());
+        }
         let session = self.session.clone();
         let policy = json!({"policy": "pauseIfNetworkFetchesPending", "budget": time.as_millis() as u64});
         self.post(&session, "Emulation.setVirtualTimePolicy", policy)
@@ -456,7 +466,11 @@ impl<'a> BrowserTab<'a> {
     ) -> Result<LoadEnd, BrowserError> {
         let mut has_loaded = !loads;
         loop {
-            let event = match self.connection.event(self.deadline) {
+            let until = self.quiet.map_or(self.deadline, |quiet| self.deadline.min(Instant::now() + quiet));
+            let event = match self.connection.event(until) {
+                Err(BrowserError::TimedOut(_)) if Instant::now() < self.deadline => {
+                    return Ok(LoadEnd::Whole);
+                }
                 // A page that does not finish loading is used as it is.
                 Err(BrowserError::TimedOut(_)) if self.n_requests > 0 => return self.stop(LoadEnd::Deadline),
                 other => other?,
@@ -476,10 +490,6 @@ impl<'a> BrowserTab<'a> {
                 "Target.detachedFromTarget" => drop(self.sessions.remove(&text(&params["sessionId"]))),
                 "Page.loadEventFired" if !has_loaded && session == self.session => {
                     has_loaded = true;
-                    self.grant(self.options.script_time)?;
-                }
-                // A login leads to a further page.
-                "Page.loadEventFired" if !self.has_document && session == self.session => {
                     self.grant(self.options.script_time)?;
                 }
                 "Emulation.virtualTimeBudgetExpired" if has_loaded => return Ok(LoadEnd::Whole),
@@ -542,7 +552,7 @@ impl<'a> BrowserTab<'a> {
         let found = match self.n_requests {
             1 if self.has_document => Some(document(page)),
             // Leaving the page would lose it.
-            _ if self.stays && self.is_navigation(request) => None,
+            _ if self.is_held && self.is_navigation(request) => None,
             _ if self.n_answer_bytes >= MAX_ANSWER_BYTES => None,
             _ if request["request"]["method"] == "OPTIONS" => Some(preflight()),
             _ => look_up(request, answers, self.deadline),
@@ -673,17 +683,17 @@ fn grants(request: &Value) -> Vec<Value> {
     if origin != "*" {
         grants.push(json!({"name": "Access-Control-Allow-Credentials", "value": "true"}));
     }
-    let asked = [
+    let preflight_fields = [
         ("Access-Control-Request-Headers", "Access-Control-Allow-Headers"),
         ("Access-Control-Request-Method", "Access-Control-Allow-Methods"),
     ];
-    for (question, grant) in asked {
-        grants.extend(field(question).map(|value| json!({"name": grant, "value": value})));
+    for (wanted_name, grant) in preflight_fields {
+        grants.extend(field(wanted_name).map(|value| json!({"name": grant, "value": value})));
     }
     grants
 }
 
-/// The answer to the browser's question whether a host accepts a request. The host is asked by the request itself.
+/// The response to a preflight. The browser then sends the request itself, which reaches the host.
 fn preflight() -> CapturedResource {
     CapturedResource { status: 204, ..CapturedResource::default() }
 }

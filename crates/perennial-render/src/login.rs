@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 use crate::cdp::BrowserError;
 use crate::chromium::{BrowserPage, BrowserTab, LoadEnd, RequestHandler};
 
-/// Virtual time after a click, in which the server may answer.
-const STEP: Duration = Duration::from_millis(2000);
+/// Real time without a request after which a page counts as idle.
+const QUIET: Duration = Duration::from_millis(700);
 /// Pauses in which an element may appear.
-const MAX_WAITS: usize = 20;
-const WAIT: Duration = Duration::from_millis(500);
+const MAX_WAITS: usize = 15;
 
 /// A cookie of the browser.
 #[derive(Clone)]
@@ -47,6 +46,7 @@ impl BrowserTab<'_> {
         answers: &RequestHandler,
     ) -> Result<Vec<BrowserCookie>, LoginError> {
         self.has_document = false;
+        self.quiet = Some(QUIET);
         self.prepare()?;
         for (at, step) in steps.iter().enumerate() {
             let step_number = at + 1;
@@ -65,7 +65,6 @@ impl BrowserTab<'_> {
                 LoginStep::Click { selector } => {
                     self.find(step_number, selector, answers)?;
                     self.evaluate(&format!("document.querySelector({}).click()", json!(selector)))?;
-                    self.grant(STEP)?;
                     if self.pump(&BrowserPage::of_url(""), answers, false)? != LoadEnd::Whole {
                         return Err(unfinished);
                     }
@@ -83,7 +82,6 @@ impl BrowserTab<'_> {
             if self.evaluate(&expression)? == json!(true) {
                 return Ok(());
             }
-            self.grant(WAIT)?;
             if self.pump(&BrowserPage::of_url(""), answers, false)? != LoadEnd::Whole {
                 return Err(LoginError::Unfinished { step });
             }
@@ -109,7 +107,7 @@ impl BrowserTab<'_> {
     }
 }
 
-/// Sets the value of a field as typing does, so that the page's scripts notice.
+/// Sets the value of a field as typing does, with the events that scripts expect.
 const TYPE: &str = "(selector, text) => {
   const field = document.querySelector(selector);
   field.focus();

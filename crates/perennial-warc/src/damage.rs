@@ -68,7 +68,7 @@ impl fmt::Display for DamageCause {
             DamageCause::HeadTooLong => "the record's head does not end within 1 MiB",
             DamageCause::HeadCut => "the record's head breaks off: take it from another copy",
             DamageCause::Garbage => {
-                "no record begins here: compare with another copy, or leave it, because readers skip it"
+                "no record begins here: readers skip these bytes; compare with a second copy"
             }
         })
     }

@@ -15,7 +15,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 /// Characters of a converted body that distinguish requests, as in other tools.
 const MAX_QUERY_CHARS: usize = 4096;
-/// Bytes of it, so that the URL stays shorter than the longest that is indexed.
+/// Bytes of it, which keep the URL below the longest one that is indexed.
 const MAX_QUERY_BYTES: usize = 8 << 10;
 const MAX_METHOD_BYTES: usize = 16;
 const METHOD: &str = "__wb_method=";
@@ -60,7 +60,7 @@ pub fn with_query(url: &str, method: &str, query: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     let end = query.char_indices().nth(MAX_QUERY_CHARS).map_or(query.len(), |(at, _)| at);
     let end = end.min(query.floor_char_boundary(MAX_QUERY_BYTES));
-    let query = percent_encode(query[..end].as_bytes(), ESCAPED);
+    let query = percent_encode(&query.as_bytes()[..end], ESCAPED);
     let ampersand = if end == 0 { "" } else { "&" };
     format!("{url}{separator}{METHOD}{method}{ampersand}{query}")
 }
@@ -233,7 +233,7 @@ impl<'de> Visitor<'de> for JsonLeaves<'_> {
         Ok(())
     }
 
-    /// A whole number has no decimal point, as in JavaScript.
+    /// Whole numbers are written without a decimal point, as in JavaScript.
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
         self.add(&value.to_string());
         Ok(())

@@ -206,7 +206,7 @@ fn no_action_without_authorisation() {
     // A GET changes nothing, and the origin of archived content accepts no admin action.
     assert_eq!(send_request(&served.main, "GET", &format!("/admin?{pause}"), &[session]).status, 404);
     let at_replay = post(&served.replay, "/admin", &[("Origin", &beside), session, form_type], &pause);
-    assert_eq!(at_replay.status, 405, "{}", at_replay.body);
+    assert!(matches!(at_replay.status, 404 | 405), "{}", at_replay.body);
     // A script of an archived page cannot read the token of a form.
     let read = send_request(&served.main, "GET", "/sites", &[session, ("Origin", &beside)]);
     assert_eq!(read.field("access-control-allow-origin"), "");
@@ -277,6 +277,8 @@ fn a_page_is_followed_and_its_notices_are_set_up_by_forms() {
     assert!(done.head.contains("location: /page?url=https%3A%2F%2Fa.example%2Fprices"), "{}", done.head);
     let waiting = get("/page?url=https%3A%2F%2Fa.example%2Fprices");
     assert!(waiting.contains("Followed, not captured yet") && waiting.contains("perennial run"), "{waiting}");
+    // Nobody asked for this one, so nothing will visit it.
+    assert!(get("/page?url=https%3A%2F%2Fa.example%2Fother").contains("Not in this archive"));
     let text = settings(&archive);
     for expected in [
         "# mine",

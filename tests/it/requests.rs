@@ -184,6 +184,7 @@ pub(crate) const EMPTY: &[&str] = &[
 /// Pages with admin forms.
 pub(crate) const OPERATED: &[(&str, &str)] = &[
     ("home", "/"),
+    ("notices", "/notices"),
     ("sites", "/sites"),
     ("site", "/site/town.localhost"),
     ("site-paused", "/site/press.localhost"),

@@ -346,6 +346,7 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     for (name, path, fields) in [
         ("form-pause", "/admin", "act=pause&url=town.localhost&back=/site/town.localhost"),
         ("form-wrong", "/admin", "act=%3Cb%3E&url=town.localhost"),
+        ("form-test-of-no-rule", "/notices/test", "name=none"),
         ("form-logout", "/logout", ""),
     ] {
         let done = operated.submit(path, &cookie, &format!("form={form}&{fields}"));

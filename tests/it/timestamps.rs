@@ -6,8 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use perennial_archive::now;
+
 use crate::crawled::Archive;
 use crate::program::{perennial, sample_file};
+use crate::wait::wait_until;
 use crate::web::{Reply, Web, WebRequest, status};
 
 /// An authority, and a server's certificate from it.
@@ -116,6 +119,9 @@ fn a_server_states_when_the_manifest_existed() {
     }
     fs::write(&found[0], sound).unwrap();
     archive.verify();
+    // A manifest made in the same second would be the same.
+    let second = now().to_digits14();
+    wait_until("the next second", || now().to_digits14() != second);
     fs::remove_file(archive.root.join("manifest.jsonl")).unwrap();
     archive.ok(&["analyse"]);
     let ran = perennial(&archive.root, ["verify"]);

@@ -55,7 +55,8 @@ pub use write::{SiteEdit, change, follow, unfollow};
 pub const TEMPLATE: &str = include_str!("template.toml");
 
 /// Keys without a default. Their lines in the template are examples.
-pub const WITHOUT_DEFAULT: [&str; 11] = [
+pub const WITHOUT_DEFAULT: [&str; 12] = [
+    "timestamp_server",
     "user_agent",
     "budget",
     "feed_polls",

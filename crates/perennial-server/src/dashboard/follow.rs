@@ -14,6 +14,7 @@ use crate::pages;
 use perennial_archive::CrawlRecord;
 use perennial_archive::lock::is_being_written;
 use perennial_archive::settings::Settings;
+use perennial_archive::store::Store;
 use perennial_core::time::Timestamp;
 
 /// The page of a waiting URL reloads itself at this interval, without a script.
@@ -89,10 +90,16 @@ pub(super) fn waiting(request: &Request<'_>, url: &str) -> Result<Option<Respons
     let Some(url) = canonical::parse(url) else { return Ok(None) };
     let archive = request.served.pool.archive();
     let settings = Settings::load(&archive.settings_path()).map_err(|error| Problem::internal(&error))?;
-    if settings.seeds.of_page(&url).is_none() {
+    let is_named =
+        settings.seeds.with_url(&url).is_some() || settings.pages.iter().any(|page| page.url == url);
+    let url = url.as_str();
+    let is_in_frontier = |store: &Store| match store.page(url)? {
+        Some(page) => Ok(store.target(page.id)?.is_some()),
+        None => Ok(false),
+    };
+    if !is_named && !request.with(|snapshot| is_in_frontier(snapshot.store()))? {
         return Ok(None);
     }
-    let url = url.as_str();
     let record = CrawlRecord::of_running(archive.root());
     let fetched = record.iter().flat_map(|record| &record.fetching).find(|fetch| fetch.url == url);
     let since = fetched.and_then(|fetch| Timestamp::parse(&fetch.since).ok());

@@ -478,7 +478,7 @@ fn a_text_that_moves_and_is_edited_is_one_update() {
     let delta = check(&before, &after);
     assert_eq!(lines(&delta), [format!("update text {edited} B1 B2")]);
     let into_new = tree("3", vec![rest(0), leaf(&[], &[], &[&edited]), rest(1)]);
-    assert_eq!(lines(&check(&before, &into_new)), [format!("update text {edited} B1 B3")]);
+    assert_eq!(lines(&check(&before, &into_new)), [format!("update text {edited} B1 B2")]);
     let typography = clause.to_uppercase();
     let respelled = tree("4", vec![rest(0), leaf(&[], &[], &[&typography, "last words that stay"])]);
     assert_eq!(lines(&check(&before, &respelled)), [""; 0]);

@@ -52,6 +52,9 @@ pub(crate) struct PageView {
     n_captures: u64,
     first_capture: Option<Time>,
     last_capture: Option<Time>,
+    /// Whether the page has no capture up to now.
+    #[serde(skip)]
+    is_future: bool,
     /// Analysed captures.
     n_observations: u64,
     n_changes: u64,
@@ -134,7 +137,8 @@ impl PageView {
     ) -> anyhow::Result<PageView> {
         let store = snapshot.store();
         let PageRow { id: page, url, n_captures, .. } = row.clone();
-        let span = row.first_seen.zip(row.last_seen);
+        let horizon = snapshot.archive().horizon();
+        let span = row.first_seen.zip(store.last_seen(row, horizon)?);
         let window = window(parameters, span);
         let shows_all = parameters.get("show") == Some("all");
         let lines =
@@ -158,6 +162,7 @@ impl PageView {
             n_captures,
             first_capture: span.map(|(first, _)| first.into()),
             last_capture: span.map(|(_, last)| last.into()),
+            is_future: span.is_some_and(|(_, last)| last > horizon),
             n_observations,
             n_changes,
             n_unchanged,
@@ -277,7 +282,8 @@ fn head(view: &PageView, place: Place<'_>) -> Markup {
                     @if let Some((first, last)) = view.first_capture.zip(view.last_capture) {
                         (counted(view.n_captures, "capture", "captures")) " since " (day_of_year(*first)) ": "
                         (counted(view.n_changes, "change", "changes")) ", " (grouped(view.n_unchanged))
-                        " times unchanged. Last capture " (time(*last)) "."
+                        " times unchanged. Last capture " (time(*last))
+                        @if view.is_future { ", which is in the future" } "."
                     }
                     @if let Some(items) = &view.items { " " (items.describe()) }
                     @if let Some(pattern) = &view.pattern { " Time zone of the site: " (pattern.zone) "." }

@@ -70,14 +70,11 @@
   const isTime = (value) => typeof value === 'string' && /^\d{1,14}$/.test(value);
   const isUrl = (value) => typeof value === 'string' && value.length < 4000 && /^https?:\/\//.test(value);
   // Messages about pages are handled in order: the first is sent by our own script, before any of the page.
-  let queue = Promise.resolve(), last = '', document_ = null;
-  // Since both were compared last: documents that the frame has loaded, and documents in it that have said what they are.
-  let nLoaded = 0, nNamed = 0, comparing = 0, isFirst = true;
+  let queue = Promise.resolve(), last = '', document_ = null, atLoad = null, nLoads = 0;
   addEventListener('message', (event) => {
     const message = event.data, frame = document.getElementById('page');
     if (!frame || event.origin !== replay || event.source !== frame.contentWindow || message === null || typeof message !== 'object') return;
     if (message.perennial === 'page' && isUrl(message.url) && isTime(message.time)) {
-      if (message.document !== document_) nNamed++;
       document_ = message.document;
       const said = {url: message.url, time: message.time}, text = `${message.time} ${message.url}`;
       if (text === last) return;
@@ -90,16 +87,11 @@
     if (message.perennial === 'viewport' && message.isGiven === false) { widen(); addEventListener('resize', widen); }
     if (message.perennial === 'block' && typeof message.text === 'string') clicked(message.text.slice(0, 400));
   });
-  // A document that replaced the page and says nothing, such as an image, is not what the banner is about. In some browsers the
-  // words of a document come after its load event, so both are compared a little later. The first document may be an image.
+  // A document that replaced the page and says nothing, such as an image, is not what the banner is about.
   document.addEventListener('load', (event) => {
     if (event.target.id !== 'page') return;
-    nLoaded++;
-    clearTimeout(comparing);
-    comparing = setTimeout(() => {
-      if (nNamed < nLoaded && (nLoaded > 1 || !isFirst)) lose();
-      [nLoaded, nNamed, isFirst] = [0, 0, false];
-    }, 400);
+    if (nLoads++ > 0 && document_ === atLoad) lose();
+    atLoad = document_;
   }, true);
   addEventListener('keydown', (event) => {
     if (event.key === 'Escape') banner.querySelectorAll('details[open]').forEach((details) => { details.open = false; });

@@ -82,9 +82,12 @@ fn the_banner_is_about_what_the_frame_shows() {
     let mut viewer = viewer(&serving, &[]);
     let place = |url: &str| format!("{}/web/{TIME}/{url}", serving.main);
     for (path, ends_at) in [("/names", HONEST), ("/floods", HONEST), ("/invents", ""), ("/becomes", "")] {
-        viewer.visit(&place(&format!("http://cheat.example{path}")));
-        viewer.until(false, &format!("({CLAIM}) === '{ends_at}'"));
-        if !ends_at.is_empty() {
+        let cheat = format!("http://cheat.example{path}");
+        viewer.visit(&place(&cheat));
+        // The forged message may also never arrive, because empty frames have our functions too. Then the banner is right.
+        let or_its_own = if path == "/becomes" { ends_at } else { &cheat };
+        viewer.until(false, &format!("['{ends_at}', '{or_its_own}'].includes({CLAIM})"));
+        if viewer.outside(CLAIM) == HONEST {
             viewer.until(
                 true,
                 "document.title === 'honest' && document.body.innerText.includes('Honest words')",

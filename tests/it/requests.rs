@@ -184,7 +184,6 @@ pub(crate) const EMPTY: &[&str] = &[
 /// Pages with admin forms.
 pub(crate) const OPERATED: &[(&str, &str)] = &[
     ("home", "/"),
-    ("notices", "/notices"),
     ("sites", "/sites"),
     ("site", "/site/town.localhost"),
     ("site-paused", "/site/press.localhost"),

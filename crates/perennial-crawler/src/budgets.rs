@@ -1,7 +1,7 @@
 //! Enforces the budgets, overall and per site: visits per period and bytes per day.
 //!
-//! The scheduler plans within the overall budget. This module enforces all budgets, also across restarts, because
-//! spending is committed with each visit. Periods and days are aligned to UTC. A visit counts when it starts. Its
+//! The scheduler keeps the account of the visits of all sites together; this module keeps all other accounts. They hold
+//! across restarts, because spending is committed with each visit. Periods and days are aligned to UTC. A visit counts when it starts. Its
 //! bytes are known when it ends. Until then, as many bytes are reserved as the largest body of its site had. A larger
 //! body may exceed the daily bytes. The excess is subtracted from the next day's budget.
 
@@ -53,8 +53,8 @@ struct BudgetAccount {
     bytes: (i64, u64),
     reserved: u64,
     largest: u64,
-    /// Whether the scheduler plans these visits and keeps their mean. Then a fraction of a visit is rounded up here.
-    is_planned: bool,
+    /// Whether the scheduler keeps the account of visits. It hands out none beyond it.
+    is_scheduled: bool,
 }
 
 /// The number of the period or day that contains an instant.
@@ -99,12 +99,11 @@ impl BudgetAccount {
     /// Until when the budget is spent; `None` if a visit is within it.
     fn refuses(&mut self, now: Timestamp, is_page: bool) -> Option<Timestamp> {
         self.roll(now);
-        if let Some(budget) = self.allowance.visits.filter(|_| is_page) {
+        if let Some(budget) = self.allowance.visits.filter(|_| is_page && !self.is_scheduled) {
             let period = self.visits.0;
             // Without a scheduler, fractions of visits add up from period to period.
             let granted = |n: i64| (budget.visits * n.rem_euclid(1 << 20) as f64).floor();
             let here = (granted(period + 1) - granted(period)).max(budget.visits.floor());
-            let here = if self.is_planned && budget.visits >= 1.0 { budget.visits.ceil() } else { here };
             if self.visits.1 as f64 >= here {
                 return Some(period_end(period, budget.period));
             }
@@ -130,10 +129,7 @@ impl BudgetAccounts {
         let mut accounts: HashMap<i64, BudgetAccount> = seeds
             .map(|(seed, allowance)| (seed, BudgetAccount { allowance, ..BudgetAccount::default() }))
             .collect();
-        accounts.insert(
-            OVERALL,
-            BudgetAccount { allowance: overall, is_planned: true, ..BudgetAccount::default() },
-        );
+        accounts.insert(OVERALL, BudgetAccount { allowance: overall, ..BudgetAccount::default() });
         BudgetAccounts { accounts, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
     }
 
@@ -152,6 +148,13 @@ impl BudgetAccounts {
             account.bytes.1 = store.spent(*seed, period_start(now, DAY))?.1;
         }
         Ok(budgets)
+    }
+
+    /// Leaves the visits of all sites together to the scheduler's account.
+    pub(super) fn leave_visits_to_scheduler(&mut self) {
+        if let Some(account) = self.accounts.get_mut(&OVERALL) {
+            account.is_scheduled = true;
+        }
     }
 
     /// Assigns a page to the budget of a seed.

@@ -55,8 +55,6 @@ pub(super) struct PolicyConfig {
     pub(super) max_tries: u16,
     /// Longest time that a pass waits for a host.
     pub(super) max_wait: Span,
-    /// How often pages are ranked.
-    pub(super) slot: Span,
     /// End after this many visits of pages.
     pub(super) limit: Option<u64>,
     pub(super) time_limit: Option<Span>,
@@ -100,10 +98,12 @@ pub(super) struct Policy {
     deferred: Vec<DeferredVisit>,
     /// Seeds of requested pages that belong to no followed site.
     requested_seeds: HashSet<i64>,
+    /// Until when the scheduler holds the pages of a seed, or all pages, because a budget is spent.
+    held: HashMap<Option<i64>, Timestamp>,
     /// When the scheduler was last given a budget.
     planned_at: Timestamp,
-    /// The slot of the last checkpoint.
-    checkpoint_slot: Option<Timestamp>,
+    /// The hour of the last checkpoint.
+    checkpoint_hour: Option<Timestamp>,
     began: Timestamp,
     n_active: u64,
     n_pages_started: u64,
@@ -134,8 +134,9 @@ impl Policy {
             pending_styles: PendingStyles::default(),
             deferred: Vec::new(),
             requested_seeds: HashSet::new(),
+            held: HashMap::new(),
             planned_at: now,
-            checkpoint_slot: None,
+            checkpoint_hour: None,
             began: now,
             n_active: 0,
             n_pages_started: 0,
@@ -237,10 +238,13 @@ impl Policy {
         match self.budgets.try_spend(target.seed, is_page, now) {
             // Somebody waits for it. It counts, but no budget holds it back.
             Permission::Refused { until, all } if why != QueueReason::Requested => {
-                self.defer(target, why, until, all, now);
+                self.defer(target, why, until, all);
                 false
             }
             Permission::Refused { .. } | Permission::Granted => {
+                if let (VisitOrder::Scheduled(scheduler), true) = (&mut self.order, is_page) {
+                    scheduler.start_visit(target.page, now);
+                }
                 self.n_active += 1;
                 self.n_pages_started += u64::from(is_page);
                 true
@@ -248,18 +252,16 @@ impl Policy {
         }
     }
 
-    /// Handles a spent budget. A scheduled visit goes back to the scheduler. If it were only deferred, it would
-    /// displace a visit of the next period, and so on in every period. If the wait exceeds a slot, the scheduler
-    /// holds all pages on the same budget.
-    fn defer(&mut self, target: &VisitTarget, why: QueueReason, until: Timestamp, all: bool, now: Timestamp) {
+    /// Handles a spent budget. A scheduled visit goes back to the scheduler, which holds all pages on the same budget.
+    /// If the visit were only deferred, it would displace a visit of the next period, and so on in every period.
+    fn defer(&mut self, target: &VisitTarget, why: QueueReason, until: Timestamp, all: bool) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
             (VisitOrder::Scheduled(scheduler), QueueReason::Scheduled(_)) => {
                 scheduler.release(target.page);
+                scheduler.defer(target.page, until);
                 let seed = (!all).then_some(target.seed);
-                if until - now > self.config.slot {
-                    // A slot that ends with the period must not choose them either.
-                    let until = until + Span::from_secs(1);
+                if self.held.insert(seed, until) != Some(until) {
                     self.budgets.seed_pages(seed).for_each(|page| scheduler.defer(page, until));
                 }
             }
@@ -543,18 +545,10 @@ impl Policy {
         [scheduled, ready, end, deferred].into_iter().flatten().min()
     }
 
-    /// The next visit that the scheduler will choose, if it is within two slots. `None` in a pass over everything.
+    /// The visit that the scheduler will probably choose next. `None` in a pass over everything.
     pub(super) fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, RankedPage)> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
-        let mut found = scheduler.next_planned();
-        if found.is_none() {
-            let from = scheduler.next_wakeup().unwrap_or(now).max(now);
-            scheduler.forecast(from, from + self.config.slot + self.config.slot, |at, ranked| {
-                found = Some((at, ranked));
-                false
-            });
-        }
-        found
+        scheduler.next_expected().map(|(at, ranked)| (at.max(now), ranked))
     }
 
     /// The next visits of the scheduler's plan, at most `n`, each page once. Empty in a pass over everything.
@@ -606,14 +600,14 @@ impl Policy {
         }
     }
 
-    /// The scheduler's checkpoint, once per slot.
+    /// The scheduler's checkpoint, once per hour.
     pub(super) fn new_checkpoint(&mut self) -> Option<Checkpoint> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
-        let slot = scheduler.slot_start();
-        if slot == self.checkpoint_slot {
+        let hour = scheduler.hour_start();
+        if hour == self.checkpoint_hour {
             return None;
         }
-        self.checkpoint_slot = slot;
+        self.checkpoint_hour = hour;
         scheduler.checkpoint()
     }
 

@@ -267,7 +267,7 @@ struct CrawlBuilder<'a> {
 impl CrawlBuilder<'_> {
     fn policy(&self, writer: &mut ArchiveWriter, pass: Option<Pass>) -> anyhow::Result<Policy> {
         let (options, now) = (self.options, self.now);
-        let budgets = self.budgets(writer)?;
+        let mut budgets = self.budgets(writer)?;
         let mut followed = FollowedSites::load(self.archive, writer.store())?;
         if options.goal.is_some() {
             followed.forget_goals();
@@ -283,6 +283,7 @@ impl CrawlBuilder<'_> {
                 let config = self.schedule_config(budgets.plan());
                 let mut scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
                 scheduler.set_spent(budgets.n_visits_in_period(), now);
+                budgets.leave_visits_to_scheduler();
                 VisitOrder::Scheduled(Box::new(scheduler))
             }
         };
@@ -306,7 +307,6 @@ impl CrawlBuilder<'_> {
             connections: self.options.connections,
             max_tries: if self.options.only.is_empty() { self.table.max_tries } else { 1 },
             max_wait: self.table.max_wait,
-            slot: self.options.slot,
             limit: self.options.limit,
             time_limit: self.options.time_limit,
             size_limit: self.options.size_limit,

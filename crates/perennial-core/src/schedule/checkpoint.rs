@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Span = Span::from_hours(7 * 24);
 /// Scheduler state that observations do not contain.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The start of the slot in which the state was saved, in milliseconds since the Unix epoch.
+    /// The start of the hour in which the state was saved, in milliseconds since the Unix epoch.
     at: i64,
     /// A price applies to its own strategy and goal only.
     strategy: String,
@@ -28,8 +28,6 @@ pub struct Checkpoint {
     highest: f32,
     found: MeanOverTime,
     shares: MeanOverTime,
-    /// The mean price of a visit if goals without sweeps save visits.
-    saving_price: f32,
     /// The mean price of a visit that decides about directories.
     directory_price: Option<f32>,
     sites: Vec<SweptSite>,
@@ -49,27 +47,21 @@ impl Checkpoint {
     fn is_sound(&self) -> bool {
         let means = [self.found, self.shares];
         let gaps = self.sites.iter().map(|site| site.gap_hours);
-        let shadow_prices = [
-            self.every_page,
-            self.base,
-            self.highest,
-            self.saving_price,
-            self.directory_price.unwrap_or(0.0),
-        ];
+        let shadow_prices = [self.every_page, self.base, self.highest, self.directory_price.unwrap_or(0.0)];
         shadow_prices.into_iter().chain(gaps).all(|number| number.is_finite() && number >= 0.0)
             && means.iter().all(MeanOverTime::is_sound)
     }
 }
 
 impl Scheduler {
-    /// The start of the current slot; `None` before the first.
-    pub fn slot_start(&self) -> Option<Timestamp> {
-        self.slot.range.map(|(start, _)| start)
+    /// The start of the current hour; `None` before the first visit was asked for.
+    pub fn hour_start(&self) -> Option<Timestamp> {
+        self.has_begun().then(|| self.instant(self.next_hour) - Span::from_hours(1))
     }
 
     /// The state to save, once prices are known.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
-        let at = self.slot_start()?.as_millis();
+        let at = self.hour_start()?.as_millis();
         let balance = &self.balance;
         let sites = self.sites.all.iter().filter(|site| site.swept_at > 0).map(|site| SweptSite {
             site: site.id.0,
@@ -85,7 +77,6 @@ impl Scheduler {
             highest: balance.highest,
             found: balance.found,
             shares: balance.shares,
-            saving_price: self.bank.shadow_price,
             directory_price: self.directories.shadow_price,
             sites: sites.collect(),
         })
@@ -96,7 +87,7 @@ impl Scheduler {
     pub fn restore(&mut self, checkpoint: &Checkpoint) {
         let is_same = checkpoint.strategy.parse::<Strategy>() == Ok(self.config.strategy)
             && checkpoint.goal.parse::<Goal>() == Ok(self.config.goal);
-        let pause = self.state_at - Timestamp::from_millis(checkpoint.at);
+        let pause = self.now - Timestamp::from_millis(checkpoint.at);
         if !is_same || !checkpoint.is_sound() || pause < Span::ZERO || pause > LONGEST_PAUSE {
             return;
         }
@@ -104,7 +95,7 @@ impl Scheduler {
         (balance.every_page, balance.base, balance.highest) =
             (checkpoint.every_page, checkpoint.base, checkpoint.highest);
         (balance.found, balance.shares) = (checkpoint.found, checkpoint.shares);
-        self.bank.shadow_price = checkpoint.saving_price;
+        (balance.shadow_price, balance.least_gain) = (checkpoint.base, 0.5 * checkpoint.base);
         self.directories.shadow_price = checkpoint.directory_price;
         for known in &checkpoint.sites {
             let swept_at = self.secs(Timestamp::from_millis(known.swept_at));
@@ -112,7 +103,7 @@ impl Scheduler {
                 (site.swept_at, site.gap_hours) = (swept_at, known.gap_hours);
             }
         }
-        let secs = self.secs(self.state_at);
+        let secs = self.secs(self.now);
         self.recompute_values(secs);
     }
 }
@@ -183,9 +174,8 @@ mod tests {
             announced.iter().for_each(|(at, page, outcome)| second.record(*page, outcome.clone(), *at));
             second.learn_now(now);
             second.restore(&serde_json::from_str(&text).unwrap());
-            let shadow_prices = |scheduler: &Scheduler| {
-                (scheduler.balance.base, scheduler.balance.every_page, scheduler.bank.shadow_price)
-            };
+            let shadow_prices =
+                |scheduler: &Scheduler| (scheduler.balance.base, scheduler.balance.every_page);
             assert_eq!(shadow_prices(&second), shadow_prices(&first), "{goal:?}");
             let gaps = |scheduler: &Scheduler| -> Vec<(SiteId, f32)> {
                 scheduler.sites.all.iter().map(|site| (site.id, site.gap_hours)).collect()

@@ -155,7 +155,7 @@ pub struct ScheduleConfig {
     pub strategy: Strategy,
     /// The number of visits allowed. Without a budget a page is visited whenever the visit is worth it.
     pub budget: Option<Budget>,
-    /// How often pages are ranked. A page is visited at most once per slot.
+    /// How often the strategies of the papers rank pages. They visit a page at most once per slot.
     pub slot: Span,
     /// Periods of a day in patterns (P-PATTERN: N_T), 1 to 120.
     pub n_periods: u16,
@@ -164,7 +164,7 @@ pub struct ScheduleConfig {
     /// Share of the budget reserved for the pages with the oldest captures. The default is 6 % for
     /// [`Strategy::ExpectedGain`] and 0 for [`Strategy::FixedInterval`].
     pub floor: Option<f32>,
-    /// Whether quiet hours save visits for busy ones. The mean stays the same. Single visits of a slot are at most
+    /// Whether quiet hours save visits for busy ones. The mean stays the same. Single visits take at most
     /// twice its share (C3); a sweep may use a day's savings. By default visits are saved if the budget covers a day
     /// or longer, because an hourly budget may be meant as a limit on every hour.
     pub varying_budget: Option<bool>,
@@ -176,10 +176,8 @@ pub struct ScheduleConfig {
     pub interval: Option<Span>,
     /// The half-life of observations.
     pub half_life: Option<Span>,
-    /// When the visits of a slot are handed out.
+    /// When the strategies of the papers hand out the visits of a slot.
     pub pacing: Pacing,
-    /// The most visits per site and slot, as politeness limits them.
-    pub site_limit: Option<u32>,
     /// Without a budget, a page is visited when its expected importance reaches this.
     pub worth: f32,
     /// What the importance of an outcome measures.
@@ -208,7 +206,6 @@ impl Default for ScheduleConfig {
             interval: None,
             half_life: Some(Span::from_hours(24 * 60)),
             pacing: Pacing::Spread,
-            site_limit: None,
             worth: 0.1,
             observed: ObservedImportance::Difference,
             learn: true,

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, PROMISED, SKIPPED, VACANT};
-use super::{Reason, Scheduler, SkipRule, Strategy, gain, select};
+use super::{Reason, Scheduler, SkipRule, Strategy, gain};
 use crate::directory::CoOccurrence;
 use crate::url::PageId;
 
@@ -156,6 +156,7 @@ impl Scheduler {
     fn unskip(&mut self, at: usize, group: u32) {
         if self.pages.group[at] == group && self.pages.has(at, SKIPPED) {
             self.pages.flags[at] &= !SKIPPED;
+            self.unskipped.push(at as u32);
             self.directories.n_skipped -= 1;
         }
     }
@@ -234,15 +235,16 @@ impl Scheduler {
 
     /// The gain of the last visit of a slot, for a scheduler that has learned but planned no slot.
     fn first_shadow_price(&self) -> f32 {
-        let granted = self.config.budget.map_or(0.0, |budget| budget.visits_in(self.config.slot));
-        let n = granted.ceil().max(1.0) as usize;
+        let n = self.config.per_hour().ceil().max(1.0) as usize;
         let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | PROMISED) {
             true => 0.0,
             false => gain::page_gain(&self.pages, at),
         };
-        let best = select::largest_by(self.pages.len(), n, gain);
-        let least = best.iter().map(|&at| gain(at as usize)).reduce(f32::min);
-        least.filter(|_| best.len() >= n).unwrap_or(0.0)
+        let mut gains: Vec<f32> = (0..self.pages.len()).map(gain).filter(|gain| *gain > 0.0).collect();
+        if gains.len() < n {
+            return 0.0;
+        }
+        *gains.select_nth_unstable_by(n - 1, |a, b| b.total_cmp(a)).1
     }
 
     /// Computes the means in one pass over the pages.
@@ -295,8 +297,6 @@ impl Scheduler {
             members.make_contiguous().sort_by_key(|&at| self.pages.seen_at[at as usize]);
             self.directories.skipped.push_back((group, members));
         }
-        // The oldest of the remaining pages is no longer known.
-        self.oldest_due.1 = 0;
     }
 
     /// Finds directories of a site that were often observed on the same days and never changed on the same day.
@@ -350,18 +350,8 @@ impl Scheduler {
         }
     }
 
-    /// Records the gain of the last urgent visit of a slot.
-    pub(super) fn note_last_gain(&mut self, urgent: &[(u32, Reason)], n_wanted: usize) {
-        // If visits are left over, a visit costs nothing.
-        let least = urgent.iter().map(|(at, _)| self.pages.urgency[*at as usize]).reduce(f32::min);
-        let shadow_price = least.filter(|_| urgent.len() >= n_wanted).unwrap_or(0.0);
-        if n_wanted > 0 {
-            self.note_slot_shadow_price(shadow_price);
-        }
-    }
-
-    /// Records the shadow price of a visit in a slot.
-    pub(super) fn note_slot_shadow_price(&mut self, shadow_price: f32) {
+    /// Records the shadow price of a visit in an hour.
+    pub(super) fn note_visit_price(&mut self, shadow_price: f32) {
         let known = self.directories.shadow_price.unwrap_or(shadow_price);
         self.directories.shadow_price = Some(known + SHADOW_PRICE_WEIGHT * (shadow_price - known));
     }
@@ -372,7 +362,7 @@ impl Scheduler {
         let share = PROBE_SHARE * granted;
         self.directories.credit = (self.directories.credit + share).min(1.0 + share);
         let n = (self.directories.credit.floor() as usize).min(capacity).min(self.directories.skipped.len());
-        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let end_secs = self.next_hour;
         let mut chosen = Vec::new();
         for _ in 0..n {
             let Some((group, mut members)) = self.directories.skipped.pop_front() else { break };
@@ -497,7 +487,10 @@ mod tests {
         let (n_with, n_without) = (n_still(&seen), n_still(&seen_without));
         assert!(n_with > 0 && 2 * n_with < n_without, "{n_with} visits against {n_without}");
         let late = seen.iter().filter(|(day, visit)| *day >= 40 && visit.page.0 < PAGES);
-        assert!(late.clone().all(|(_, visit)| matches!(visit.reason, Reason::DirectoryProbe { .. })));
+        let is_probe = |(_, visit): &&(i64, Visit)| matches!(visit.reason, Reason::DirectoryProbe { .. });
+        let others: Vec<_> = late.clone().filter(|visit| !is_probe(visit)).collect();
+        // A directory that was skipped for long is visited once, because its gain has grown.
+        assert!(4 * others.len() < n_without, "{others:?}");
         let pages: std::collections::HashSet<PageId> = late.map(|(_, visit)| visit.page).collect();
         assert_eq!(pages.len(), n_with.min(PAGES as usize), "each page has its turn");
     }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::pages::{FRESH, PENDING, PROMISED, VACANT};
-use super::{Reason, Scheduler, Visit};
+use super::{Reason, Scheduler};
 use crate::time::{LocalClock, Span, Timestamp, WeeklyHours};
 use crate::url::PageId;
 
@@ -107,8 +107,8 @@ impl Scheduler {
     }
 
     /// The next page whose interval has passed.
-    pub(super) fn next_promised(&mut self, now: Timestamp) -> Option<Visit> {
-        let secs = self.secs(now);
+    pub(super) fn next_promised(&mut self) -> Option<usize> {
+        let secs = self.secs(self.now);
         while let Some((due, place)) = self.promises.first().filter(|(due, _)| *due <= secs) {
             let at = place as usize;
             self.promises.due.pop();
@@ -116,13 +116,10 @@ impl Scheduler {
                 // Its outcome makes it due again.
                 continue;
             }
-            let reason = self.reason(at);
             if let Some(promise) = self.promises.pages.get_mut(&place) {
                 promise.requested = Some(if due > 0 && due + 60 > secs { due } else { secs });
             }
-            self.pages.flags[at] |= PENDING;
-            self.spend();
-            return Some(Visit { page: self.pages.id[at], site: self.site(at), at: now, reason });
+            return Some(at);
         }
         None
     }

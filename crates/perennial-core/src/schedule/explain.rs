@@ -1,9 +1,6 @@
 //! The scheduler's state -> its estimates for a page and the reasons for the page's rank, for people.
 
-use std::collections::HashSet;
-
 use super::pages::{ABSENT, CHANGED, FRESH, NONE, PENDING, PROMISED, SKIPPED, VACANT};
-use super::plan::PlannedVisit;
 use super::{Peak, RankedPage, Reason, Scheduler};
 use crate::page::importance::Importance;
 use crate::pattern::calendar::DayFactors;
@@ -75,23 +72,26 @@ impl Scheduler {
         Some(expected)
     }
 
-    /// The pages in the order of their next visits from an instant on. First comes the list of the slot in the order
-    /// of [`Scheduler::next_visit`]. Then come new pages, and the others by urgency. Pages already visited in the
-    /// slot follow, and URLs without a page are last. This changes no state.
+    /// The pages by what a visit would gain at an instant: new pages, then the others by their gain. Pages in flight
+    /// follow, and URLs without a page are last. This changes no state.
     pub fn ranking(&self, now: Timestamp, n: usize) -> Vec<RankedPage> {
-        if self.is_in_slot(now) {
-            return self.ranking_in_slot(n);
-        }
-        // The list of a slot depends on every page's state at its end, so it is computed on a copy.
         let mut then = self.clone();
-        then.enter_slot(now);
-        then.ranking_in_slot(n)
+        then.now = then.now.max(now);
+        let secs = then.secs(then.now);
+        then.outlook.extend(&then.clocks, then.base, secs, then.config.n_periods);
+        let is_there = |at: &usize| !self.pages.has(*at, FRESH | VACANT);
+        (0..self.pages.len()).filter(is_there).for_each(|at| then.carry(at));
+        then.most_urgent(n).into_iter().map(|at| then.ranked(at, None)).collect()
     }
 
-    /// The next visit in the list of the current slot; `None` if the list is used up.
-    pub fn next_planned(&self) -> Option<(Timestamp, RankedPage)> {
-        let planned = self.slot.at_once.front().or(self.slot.plan.front())?;
-        Some((planned.due, self.ranked(planned.at as usize, Some(planned.reason))))
+    /// The page that will probably be visited next, and when at the earliest: the first new page, or the best known one.
+    /// It costs nothing, unlike a forecast.
+    pub fn next_expected(&self) -> Option<(Timestamp, RankedPage)> {
+        let is_new =
+            |at: &usize| self.pages.has(*at, FRESH) && !self.pages.has(*at, PENDING | ABSENT | VACANT);
+        let new = self.fresh.front().map(|at| *at as usize).filter(is_new);
+        let at = new.or_else(|| self.ladder.best())?;
+        Some((self.next_wakeup()?, self.ranked(at, Some(self.reason(at)))))
     }
 
     /// Calls `each` with every visit from `from` up to `until`, in order of time, assuming that no visit finds a
@@ -115,12 +115,13 @@ impl Scheduler {
             if !each(now, then.ranked(at, Some(visit.reason))) {
                 return;
             }
-            then.pages.flags[at] &= !PENDING;
+            then.settle(at, now);
             let is_absent = then.pages.has(at, ABSENT) && !then.is_untried(at);
             match visit.reason {
                 Reason::Probe | Reason::Every { .. } if is_absent => then.set_absent(at, then.secs(now)),
                 _ => then.record_seen(at, None, then.secs(now)),
             }
+            then.place(at);
         }
     }
 
@@ -138,27 +139,12 @@ impl Scheduler {
         (waiting.into_iter().map(|at| (due(at), self.ranked(at, None))).collect(), n_all)
     }
 
-    fn ranking_in_slot(&self, n: usize) -> Vec<RankedPage> {
-        let is_kept = |planned: &&PlannedVisit| !self.has_become_doubtful(planned.at as usize);
-        let listed = || self.slot.at_once.iter().chain(&self.slot.plan).filter(is_kept);
-        let mut ranking: Vec<RankedPage> =
-            listed().take(n).map(|planned| self.ranked(planned.at as usize, Some(planned.reason))).collect();
-        let n_others = n - ranking.len();
-        if n_others > 0 {
-            let is_listed: HashSet<usize> = listed().map(|planned| planned.at as usize).collect();
-            let others = self.most_urgent(n_others, |at| !is_listed.contains(&at));
-            ranking.extend(others.into_iter().map(|at| self.ranked(at, None)));
-        }
-        ranking
-    }
-
-    /// The first `n` pages that are not in the slot's list.
-    fn most_urgent(&self, n: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<usize> {
+    /// The first `n` pages by their urgency.
+    fn most_urgent(&self, n: usize) -> Vec<usize> {
         let pages = &self.pages;
-        let mut order: Vec<usize> =
-            (0..pages.len()).filter(|&at| !pages.has(at, VACANT) && is_wanted(at)).collect();
-        let is_out = |at: usize| (pages.has(at, ABSENT), pages.has(at, SKIPPED));
-        let turn = |at: usize| (is_out(at), self.was_visited_in_slot(at), !pages.has(at, FRESH));
+        let mut order: Vec<usize> = (0..pages.len()).filter(|&at| !pages.has(at, VACANT)).collect();
+        let is_out = |at: usize| (pages.has(at, ABSENT), pages.has(at, SKIPPED), pages.has(at, PENDING));
+        let turn = |at: usize| (is_out(at), !pages.has(at, FRESH));
         let compare = |a: &usize, b: &usize| {
             let by_urgency = || pages.urgency[*b].total_cmp(&pages.urgency[*a]);
             turn(*a).cmp(&turn(*b)).then_with(by_urgency).then(a.cmp(b))
@@ -192,8 +178,8 @@ impl Scheduler {
     /// Bytes per page in the scheduler, including its part of shared data.
     pub fn bytes_per_page(&self) -> f64 {
         let n = self.pages.len().max(1);
-        let shared = self.learner.n_bytes() + self.ahead.n_bytes();
-        super::pages::PageColumns::BYTES_PER_PAGE as f64 + shared as f64 / n as f64
+        let shared = self.learner.n_bytes() as f64 / n as f64;
+        (super::pages::PageColumns::BYTES_PER_PAGE + super::ladder::Ladder::BYTES_PER_PAGE) as f64 + shared
     }
 
     pub fn n_histories(&self) -> usize {

@@ -1,8 +1,8 @@
 //! Page histories and a budget -> the page to visit next, and when to ask again (P-PATTERN 8, P-QUALITY 6;
 //! docs/papers.md, Strategies and Expected gain).
 //!
-//! Time is cut into slots. All pages are ranked at the start of a slot. The best are handed out over the slot, each
-//! at most once. The crawler (real clock) and the simulator (virtual clock) drive the same [`Scheduler`]:
+//! A page is due at the instant at which a visit gains as much as visits cost: the shadow price, which follows the
+//! budget. The crawler (real clock) and the simulator (virtual clock) drive the same [`Scheduler`]:
 //!
 //! ```
 //! use perennial_core::url::{PageId, SiteId};
@@ -32,43 +32,48 @@
 //! | `days` | outcomes by day of the week and of the month -> how fast time passes for a page |
 //! | `announced` | change times from feeds -> observations that are finer than visits |
 //! | `gain` | the expected gain of a visit, which ranks the pages |
-//! | `ahead` | the same if a visit costs less at other hours |
+//! | `outlook` | the hours around now, in which rates are constant |
+//! | `due` | the gain of a page at any instant, and when it gains enough |
+//! | `ladder` | the pages by their gain, and when they climb |
 //! | `worth` | the value of pages to each goal, in one currency |
 //! | `sites` | pages -> their sites, which are swept |
-//! | `sweep` | shadow prices -> the pages that a sweep of their site would include |
-//! | `balance` | sweeps and single visits that serve all measures at once |
-//! | `select` | the n largest of millions |
-//! | `plan` | a slot's budget -> its list of visits |
+//! | `account` | the budget's account: visits granted, handed out and made |
+//! | `balance` | savings and results -> the shadow price of a visit |
+//! | `sweep` | sites whose pages are visited together |
+//! | `choose` | all of these -> the next visit |
 //! | `checkpoint` | what the scheduler learned about shadow prices <-> a value that survives a restart |
 //! | `directories` | observations by directory -> skipped directories, and a few visits that check them |
 //! | `every` | pages that are visited at an interval of their own |
 //! | `probe` | URLs without a page -> a few visits that check whether one has appeared |
 
-mod ahead;
+mod account;
 mod announced;
 mod balance;
 mod checkpoint;
+mod choose;
 mod config;
 mod days;
 mod directories;
+mod due;
 mod every;
 mod explain;
 mod gain;
+mod ladder;
 mod learn;
+mod outlook;
 mod pages;
-mod plan;
 mod probe;
 pub mod rank;
 mod reason;
 mod rows;
-mod select;
 mod sites;
 mod sweep;
 pub mod units;
 mod visit;
 mod worth;
 
-use std::collections::{HashSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 pub use crate::pattern::mixture::ObservedImportance;
 pub use checkpoint::Checkpoint;
@@ -83,16 +88,18 @@ use crate::pattern::mixture::BucketPiece;
 use crate::rng;
 use crate::time::{LocalClock, Span, Timestamp};
 use crate::url::PageId;
-use ahead::HourlyPlans;
+use account::Account;
 use announced::AnnouncedTimes;
 use balance::Balance;
 use directories::DirectoryRules;
 use every::Promises;
+use ladder::Ladder;
 use learn::Learner;
-use pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, KNOWN, NONE, PENDING, PROMISED, PageColumns};
-use plan::{PlannedVisit, VisitSavings};
+use outlook::Outlook;
+use pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, KNOWN, NONE, PENDING, PROMISED, PageColumns, STARTED};
 use probe::Probes;
 use sites::Sites;
+use sweep::Sweeps;
 use worth::ArchiveTotals;
 
 /// The wait after the first failure. It doubles with each further failure, up to a day.
@@ -116,48 +123,35 @@ pub struct Scheduler {
     announced: AnnouncedTimes,
     clocks: Vec<LocalClock>,
     learner: Learner,
-    slot: CurrentSlot,
-    /// The end of the slot. The expected changes and importance of every page refer to this instant.
-    state_at: Timestamp,
-    /// The bucket of each clock in this slot.
-    steps: Vec<gain::SlotStep>,
+    /// The latest instant that a driver has told.
+    now: Timestamp,
+    /// The second at which prices and probes are next found; 0 before a visit was asked for.
+    next_hour: u32,
+    /// When to ask again; `None` if something changed since.
+    wakeup: Option<Timestamp>,
+    outlook: Outlook,
+    ladder: Ladder,
     /// Pages that were never captured, in order of arrival.
     fresh: VecDeque<u32>,
-    bank: VisitSavings,
+    /// New pages that were handed out in a row.
+    n_new_in_a_row: u32,
+    /// When pages were seen, oldest first. An entry is outdated if the page was seen since.
+    oldest: BinaryHeap<Reverse<(u32, u32)>>,
+    account: Account,
     balance: Balance,
     sites: Sites,
+    sweeps: Sweeps,
     totals: ArchiveTotals,
     probes: Probes,
     promises: Promises,
+    /// Probes that wait for a grant.
+    probing: VecDeque<(u32, Reason)>,
     directories: DirectoryRules,
-    ahead: HourlyPlans,
-    /// The buckets of the hours after the current slot, for each clock.
-    hours_ahead: Vec<[ahead::UpcomingHour; ahead::DEPTH]>,
+    /// Pages whose directory is no longer skipped.
+    unskipped: Vec<u32>,
+    /// The next page to place, while all are placed anew.
+    unplaced: Option<usize>,
     pieces: Vec<BucketPiece>,
-    /// Visits that the budget granted and no slot has used.
-    credit: f64,
-    /// The same for the share that is reserved for the pages with the oldest captures.
-    floor_credit: f64,
-    /// The urgency at about twice the length of the list in the last two slots, newest first; 0 if unknown.
-    last_bounds: [f32; 2],
-    /// A wait in seconds, and the second before which no page will have waited that long. No search for such pages is
-    /// needed until then.
-    oldest_due: (f64, u32),
-}
-
-/// The time span for which the pages are ranked.
-#[derive(Clone, Default)]
-struct CurrentSlot {
-    range: Option<(Timestamp, Timestamp)>,
-    /// How many visits the slot may hand out.
-    capacity: usize,
-    n_handed_out: usize,
-    /// Positions of the pages that this slot handed out.
-    had_turn: HashSet<u32>,
-    /// The visits still to hand out, in order.
-    plan: VecDeque<PlannedVisit>,
-    /// Visits that were added during the slot. They go before the plan.
-    at_once: VecDeque<PlannedVisit>,
 }
 
 impl Scheduler {
@@ -174,25 +168,27 @@ impl Scheduler {
             pages: PageColumns::default(),
             clocks: vec![LocalClock::utc()],
             learner,
-            slot: CurrentSlot::default(),
-            state_at: now,
-            steps: Vec::new(),
+            now,
+            next_hour: 0,
+            wakeup: None,
+            outlook: Outlook::default(),
+            ladder: Ladder::default(),
             fresh: VecDeque::new(),
-            bank: VisitSavings::default(),
+            n_new_in_a_row: 0,
+            oldest: BinaryHeap::new(),
+            account: Account::default(),
             balance: Balance::default(),
             sites: Sites::default(),
+            sweeps: Sweeps::default(),
             totals: ArchiveTotals::default(),
             probes: Probes::default(),
             promises: Promises::default(),
             directories: DirectoryRules::default(),
-            ahead: HourlyPlans::default(),
+            probing: VecDeque::new(),
+            unskipped: Vec::new(),
+            unplaced: None,
             announced: AnnouncedTimes::default(),
-            hours_ahead: Vec::new(),
             pieces: Vec::new(),
-            credit: 0.0,
-            floor_credit: 0.0,
-            last_bounds: [0.0; 2],
-            oldest_due: (f64::INFINITY, 0),
         }
     }
 
@@ -200,9 +196,13 @@ impl Scheduler {
         &self.config
     }
 
-    /// Sets the budget from the next slot on.
+    /// Sets the budget from now on.
     pub fn set_budget(&mut self, budget: Option<Budget>) {
+        if self.config.budget.is_some() != budget.is_some() {
+            self.place_all();
+        }
         self.config.budget = budget;
+        self.wake_now();
     }
 
     /// Adds a local clock, whose days and hours apply to the pages that use it. Clock 0 is UTC.
@@ -230,7 +230,6 @@ impl Scheduler {
                 self.defer_doubtful(at);
             } else {
                 self.queue_new(at);
-                self.plan_at_once(at);
             }
         }
     }
@@ -241,9 +240,10 @@ impl Scheduler {
         self.update_page(at, is_new, info);
         self.pages.flags[at] &= !FRESH;
         self.pages.seen_at[at] = self.secs(seen);
-        self.oldest_due.1 = 0;
         self.recompute_state(at);
         self.keep_promise(at, self.pages.seen_at[at], None);
+        self.note_seen(at);
+        self.place(at);
     }
 
     fn update_page(&mut self, at: usize, is_new: bool, info: PageInfo) {
@@ -277,19 +277,22 @@ impl Scheduler {
         self.exempt(at);
         self.promise(at, None);
         self.learner.forget(&mut self.pages, at);
+        if self.pages.has(at, PENDING) && !self.pages.has(at, STARTED) {
+            self.refund();
+        }
+        self.ladder.grow(self.pages.len());
+        self.ladder.remove(at);
         self.pages.remove(page);
         self.announced.take(page, (0, 0));
-        self.slot.had_turn.remove(&(at as u32));
-        let is_other = |other: &u32| *other != at as u32;
-        self.slot.plan.retain(|planned| is_other(&planned.at));
-        self.slot.at_once.retain(|planned| is_other(&planned.at));
-        self.fresh.retain(is_other);
+        self.fresh.retain(|other| *other != at as u32);
+        self.wake_now();
     }
 
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
         if let Some(at) = self.pages.position(page) {
             self.pages.weight[at] = sane_weight(weight);
             self.set_value(at);
+            self.place(at);
         }
     }
 
@@ -297,7 +300,7 @@ impl Scheduler {
     /// history. Otherwise the scheduler would wait for the next day on which it fits all pages.
     pub fn learn_now(&mut self, now: Timestamp) {
         let secs = self.secs(now);
-        self.state_at = now;
+        self.now = now;
         if self.config.learn {
             // Shared patterns improve with every fit, so this makes as many as a crawl would have made, up to a
             // bound.
@@ -310,42 +313,26 @@ impl Scheduler {
         }
         self.recompute_values(secs);
         self.estimate_last_sweeps();
+        self.place_all();
     }
 
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
     pub fn next_visit(&mut self, now: Timestamp) -> Option<Visit> {
-        self.enter_slot(now);
-        if let Some(visit) = self.next_promised(now) {
-            return Some(visit);
-        }
-        let planned = loop {
-            let planned = match self.slot.at_once.pop_front() {
-                Some(planned) => planned,
-                None if self.slot.plan.front()?.due <= now => self.slot.plan.pop_front()?,
-                None => return None,
-            };
-            if !self.has_become_doubtful(planned.at as usize) {
-                break planned;
-            }
-            self.defer_doubtful(planned.at as usize);
-        };
-        self.slot.n_handed_out += 1;
-        self.spend();
-        self.slot.had_turn.insert(planned.at);
-        let at = planned.at as usize;
-        self.pages.flags[at] |= PENDING;
-        Some(Visit { page: self.pages.id[at], site: self.site(at), at: planned.due, reason: planned.reason })
+        self.advance(now);
+        let visit = self.hand_out();
+        self.wakeup = if visit.is_none() { Some(self.find_wakeup()) } else { None };
+        visit
     }
 
     /// Returns a visit that the driver did not make, for example because it is shutting down.
     pub fn release(&mut self, page: PageId) {
         if let Some(at) = self.pages.position(page) {
-            if self.pages.has(at, PENDING) {
+            if self.pages.has(at, PENDING) && !self.pages.has(at, STARTED) {
                 self.refund();
             }
-            self.pages.flags[at] &= !PENDING;
-            self.slot.had_turn.remove(&(at as u32));
+            self.pages.flags[at] &= !(PENDING | STARTED);
             self.renew_promise(at, 0);
+            self.place(at);
         }
     }
 
@@ -356,6 +343,7 @@ impl Scheduler {
             self.pages.not_before[at] = self.pages.not_before[at].max(self.secs(until));
             self.queue_probe(at);
             self.renew_promise(at, self.pages.not_before[at]);
+            self.place(at);
         }
     }
 
@@ -364,18 +352,13 @@ impl Scheduler {
         if self.pages.n_present() == 0 {
             return None;
         }
-        let ranked = match (self.slot.at_once.front().or(self.slot.plan.front()), self.slot.range) {
-            (Some(planned), _) => planned.due,
-            (None, Some((_, end))) => end,
-            (None, None) => self.base,
-        };
-        Some(self.promised_wakeup().map_or(ranked, |due| due.min(ranked)))
+        Some(self.wakeup.unwrap_or(self.now))
     }
 
     /// Records the outcome of a visit, even of one that the scheduler did not request.
     pub fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp) {
         let Some(at) = self.pages.position(page) else { return };
-        self.pages.flags[at] &= !PENDING;
+        self.settle(at, now);
         let secs = self.secs(now);
         match outcome {
             VisitOutcome::Changed(importance) => self.record_seen(at, Some(importance), secs),
@@ -396,10 +379,19 @@ impl Scheduler {
             }
             VisitOutcome::Absent => self.set_absent(at, secs),
         }
+        self.place(at);
+    }
+
+    /// Ends a visit that was handed out.
+    fn settle(&mut self, at: usize, now: Timestamp) {
+        if self.pages.has(at, PENDING) && !self.pages.has(at, STARTED) {
+            self.start(at, now);
+        }
+        self.pages.flags[at] &= !(PENDING | STARTED);
     }
 
     /// Records that a feed, a sitemap or a push announced a change, with its importance if known. The page is visited
-    /// at once if the budget allows it and the page was not visited in this slot.
+    /// at once if the budget allows it.
     pub fn announce(&mut self, page: PageId, at: Timestamp, importance: Option<Importance>) {
         let Some(position) = self.pages.position(page) else { return };
         if self.pages.has(position, FRESH) || self.secs(at) <= self.pages.seen_at[position] {
@@ -413,22 +405,12 @@ impl Scheduler {
         }
         self.exempt(position);
         self.pages.flags[position] |= ANNOUNCED;
-        let importance = importance.map_or(self.pages.importance[position], |given| given.get() as f32);
-        self.pages.expected_importance[position] = self.pages.expected_importance[position].max(importance);
-        // The change is certain, so waiting earns nothing more.
-        self.pages.expected_changes[position] = self.pages.expected_changes[position].max(ANNOUNCED_CHANGES);
-        self.pages.urgency[position] = match self.config.strategy {
-            Strategy::ExpectedGain => gain::page_gain(&self.pages, position),
-            Strategy::FixedInterval => f32::MAX,
-        };
+        self.carry(position);
+        self.expect_change(position, importance.map_or(0.0, |given| given.get() as f32));
         if self.pages.has(position, PROMISED) {
             self.renew_promise(position, self.pages.not_before[position]);
-            return;
         }
-        let may_visit = self.pages.not_before[position] <= self.secs(at);
-        if may_visit && !self.has_had_its_turn(position) {
-            self.plan_at_once(position);
-        }
+        self.place(position);
     }
 
     fn record_seen(&mut self, at: usize, importance: Option<Importance>, secs: u32) {
@@ -443,6 +425,9 @@ impl Scheduler {
             self.learner.observe_announced(&mut self.pages, clock, at, (before, secs), &times, importance);
         }
         if !is_first {
+            if self.has_begun() {
+                self.carry(at);
+            }
             self.count_gain(at, importance.is_some());
             self.count_observation(at, importance.is_some(), (before, secs));
         }
@@ -452,7 +437,14 @@ impl Scheduler {
         self.pages.seen_at[at] = secs.max(before);
         self.keep_promise(at, secs, None);
         self.recompute_state(at);
-        self.plan_ahead(at);
+        self.note_seen(at);
+    }
+
+    /// Queues a page by the age of its capture.
+    fn note_seen(&mut self, at: usize) {
+        if self.has_begun() && self.config.budget.is_some() && self.floor_share() > 0.0 {
+            self.oldest.push(Reverse((self.pages.seen_at[at], at as u32)));
+        }
     }
 
     fn back_off(&mut self, at: usize, until: u32) {

@@ -22,6 +22,8 @@ pub(super) const QUEUED: u16 = 64;
 pub(super) const SKIPPED: u16 = 128;
 /// Visited at an interval of its own, so nothing else chooses it.
 pub(super) const PROMISED: u16 = 256;
+/// Handed out, and the visit has started.
+pub(super) const STARTED: u16 = 512;
 
 /// Bit of [`PageColumns::sweep_flags`]: a visit outside a sweep found a change, so the captured page does not match
 /// the others of its site.
@@ -55,6 +57,8 @@ pub(super) struct PageColumns {
     pub expected_changes: Vec<f32>,
     /// The last capture, in seconds since the scheduler's base; 0 when there is none.
     pub seen_at: Vec<u32>,
+    /// The second to which r and L were carried.
+    pub carried_at: Vec<u32>,
     /// No visit before this second since the scheduler's base.
     pub not_before: Vec<u32>,
     /// Mean changes per hour.
@@ -68,7 +72,7 @@ pub(super) struct PageColumns {
     pub group: Vec<u32>,
     /// How much busier than usual the page was recently (C2).
     pub spell: Vec<f32>,
-    /// The rank in the current slot.
+    /// The gain of a visit when the page was last placed.
     pub urgency: Vec<f32>,
     /// The page's state in sweeps of its site: [`INCOHERENT`], [`IN_SWEEP`], [`CHANGED`].
     pub sweep_flags: Vec<u8>,
@@ -80,7 +84,7 @@ pub(super) struct PageColumns {
 
 impl PageColumns {
     /// Bytes of the columns and of the table from page number to position.
-    pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 2 + 1 + 1;
+    pub(super) const BYTES_PER_PAGE: usize = 4 * 18 + 2 + 2 + 1 + 1;
 
     pub(super) fn len(&self) -> usize {
         self.id.len()
@@ -165,6 +169,7 @@ impl PageColumns {
         self.expected_importance.push(0.0);
         self.expected_changes.push(0.0);
         self.seen_at.push(0);
+        self.carried_at.push(0);
         self.not_before.push(0);
         self.rate.push(0.0);
         self.importance.push(0.0);
@@ -181,7 +186,7 @@ impl PageColumns {
         self.flags[at] = FRESH;
         self.n_failures[at] = 0;
         (self.expected_importance[at], self.expected_changes[at]) = (0.0, 0.0);
-        (self.seen_at[at], self.not_before[at]) = (0, 0);
+        (self.seen_at[at], self.carried_at[at], self.not_before[at]) = (0, 0, 0);
         (self.urgency[at], self.spell[at]) = (0.0, 1.0);
         (self.row[at], self.evidence[at], self.sweep_flags[at]) = (0, NONE, 0);
     }

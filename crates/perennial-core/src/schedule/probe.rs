@@ -192,7 +192,7 @@ impl Scheduler {
         self.probability_by_group(at) < GOOD_PROBABILITY && self.probability_of_page(at) < LEAST_PROBABILITY
     }
 
-    /// Whether responses since the slot was planned suggest that a new URL is dead.
+    /// Whether responses since it was queued suggest that a new URL is dead.
     pub(super) fn has_become_doubtful(&self, at: usize) -> bool {
         self.is_untried(at) && !self.pages.has(at, ABSENT) && self.is_doubtful(at)
     }
@@ -212,7 +212,7 @@ impl Scheduler {
         }
     }
 
-    /// Chooses the probes of a slot within their share of the budget.
+    /// Chooses the probes of an hour within their share of the budget.
     pub(super) fn choose_probes(&mut self, granted: f64, capacity: usize) -> Vec<(u32, Reason)> {
         let share = PROBE_SHARE * granted;
         self.probes.credit = (self.probes.credit + share).min(1.0 + share);
@@ -226,7 +226,7 @@ impl Scheduler {
 
     /// At most `n` vanished pages that may be back, the longest wait first.
     pub(super) fn vanished_probes(&mut self, n: usize) -> Vec<(u32, Reason)> {
-        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let end_secs = self.next_hour;
         let next = |_| self.next_due(end_secs, true).map(|at| (at, Reason::Probe));
         (0..n).map_while(next).collect()
     }
@@ -234,7 +234,7 @@ impl Scheduler {
     /// At most `n` URLs: mostly doubtful ones, and some that are due for a probe, the longest wait first.
     pub(super) fn due_probes(&mut self, n: usize) -> Vec<(u32, Reason)> {
         self.reconsider();
-        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let end_secs = self.next_hour;
         let mut doubted = self.next_doubted(n, end_secs).into_iter();
         let mut chosen = Vec::new();
         while chosen.len() < n {

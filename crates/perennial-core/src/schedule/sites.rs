@@ -21,8 +21,6 @@ pub(super) struct SiteState {
     pub goal: Goal,
     /// Number of followed pages.
     pub n_pages: u32,
-    /// Number of pages of the sites before it.
-    pub n_before: u32,
     /// The weight of its versions in a sweep.
     pub omega: f32,
     /// When it was last swept, in seconds since the scheduler's base; 0: never.
@@ -36,7 +34,6 @@ pub(super) struct SiteState {
 pub(super) struct Sites {
     pub all: Vec<SiteState>,
     places: HashMap<SiteId, u32>,
-    n_pages: u32,
 }
 
 impl Sites {
@@ -49,7 +46,6 @@ impl Sites {
                 id,
                 goal,
                 n_pages: 0,
-                n_before: 0,
                 omega: 0.0,
                 swept_at: 0,
                 gap_hours: FIRST_GAP_HOURS,
@@ -114,20 +110,8 @@ impl Scheduler {
                 *sum = (sum.0 + 1, sum.1 + self.page_omega(at));
             }
         }
-        let mut n_before = 0;
         for (site, (n_pages, omega)) in self.sites.all.iter_mut().zip(sums) {
-            (site.n_pages, site.omega, site.n_before) = (n_pages, omega, n_before);
-            n_before += n_pages;
+            (site.n_pages, site.omega) = (n_pages, omega);
         }
-        self.sites.n_pages = n_before;
-    }
-
-    /// The position of a page's visits within a slot, from 0 to 1. It is the same in every slot, so a busy page is
-    /// visited at even intervals, and pages of a site are close together.
-    pub(super) fn share_of_slot(&self, at: usize) -> f64 {
-        let within = f64::from(crate::rng::spread(self.seed, u64::from(self.pages.id[at].0))) / 65536.0;
-        let Some(site) = self.sites.all.get(self.pages.site[at] as usize) else { return within };
-        let place = f64::from(site.n_before) + within * f64::from(site.n_pages);
-        (place / f64::from(self.sites.n_pages.max(1))).clamp(0.0, 0.999)
     }
 }

@@ -107,84 +107,103 @@ fn disturb(scheduler: &mut Scheduler, visit: Option<&Visit>, word: u64, now: Tim
     }
 }
 
-/// A ranking starts with the visits of the slot, in order and with their reasons. It contains each page once.
+/// A ranking contains each page once.
 fn check_ranking(scheduler: &Scheduler, now: Timestamp) -> Result<(), TestCaseError> {
     let all = scheduler.ranking(now, scheduler.n_pages() + 10);
     prop_assert_eq!(all.len(), scheduler.n_pages());
     prop_assert_eq!(all.iter().map(|ranked| ranked.page).collect::<HashSet<_>>().len(), all.len());
     prop_assert_eq!(&scheduler.ranking(now, 3)[..], &all[..all.len().min(3)]);
-    let planned = all.iter().take_while(|ranked| ranked.is_planned);
-    let planned: Vec<(PageId, Reason)> = planned.map(|ranked| (ranked.page, ranked.reason)).collect();
-    prop_assert_eq!(planned.len(), all.iter().filter(|ranked| ranked.is_planned).count());
-    let mut then = scheduler.clone();
-    let mut visits: Vec<(PageId, Reason)> =
-        then.next_visit(now).map(|v| (v.page, v.reason)).into_iter().collect();
-    let Some((_, end)) = then.slot.range else { return Ok(()) };
-    let last = end - Span::from_millis(1);
-    visits.extend(std::iter::from_fn(|| then.next_visit(last)).map(|visit| (visit.page, visit.reason)));
-    prop_assert_eq!(planned, visits);
+    Ok(())
+}
+
+/// The next visit of a forecast is the one that is then made.
+fn check_forecast(scheduler: &Scheduler, now: Timestamp) -> Result<(), TestCaseError> {
+    let mut foreseen = None;
+    scheduler.forecast(now, now + Span::from_hours(6), |at, ranked| {
+        foreseen = Some((at, ranked.page, ranked.reason));
+        false
+    });
+    let (mut then, mut at, mut made) = (scheduler.clone(), now, None);
+    // A forecast learns nothing.
+    then.config.learn = false;
+    while made.is_none() && at < now + Span::from_hours(6) {
+        made = then.next_visit(at).map(|visit| (at, visit.page, visit.reason));
+        at = then
+            .next_wakeup()
+            .map_or(now + Span::from_hours(6), |wakeup| wakeup.max(at + Span::from_millis(1)));
+    }
+    prop_assert_eq!(foreseen, made);
     Ok(())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The budget holds, a page is visited at most once per slot and urgencies are finite, with any outcomes and any
-    /// pages added and removed.
+    /// No period has more visits than its budget, whenever a visit that was handed out starts and ends. Urgencies are
+    /// finite and no wakeup is in the past, with any outcomes and any pages added and removed.
     #[test]
     fn promises_hold_under_random_outcomes(
         strategy in any_strategy(), n_pages in 1u32..40, budget in 0.0f64..30.0, seed: u64,
-        slot_minutes in prop::sample::select(vec![7i64, 15, 60, 180]), varying: bool, spells: bool,
-        limit in prop::option::of(1u32..5), goal in any_goal(),
+        minutes in prop::sample::select(vec![7i64, 60, 180, 24 * 60]), varying: bool, spells: bool, goal in any_goal(),
     ) {
-        let slot = Span::from_secs(slot_minutes * 60);
+        let period = Span::from_secs(minutes * 60);
+        let budget = Budget { visits: budget, period };
         let config = ScheduleConfig {
-            slot, varying_budget: Some(varying), spells, site_limit: limit, goal, ..config(strategy, budget)
+            budget: Some(budget), varying_budget: Some(varying), spells, goal, ..config(strategy, 0.0)
         };
         let mut scheduler = new_scheduler(config, n_pages);
+        scheduler.add_page(PageId(1000), PageInfo {
+            every: Some(Every { interval: Span::from_secs(1700), hours: None }), ..PageInfo::for_site(SiteId(2))
+        });
         let mut n = 0u64;
-        let mut slots: HashMap<i64, HashSet<PageId>> = HashMap::new();
+        let mut started: HashMap<i64, u64> = HashMap::new();
+        let mut waiting: VecDeque<PageId> = VecDeque::new();
         let (mut now, end) = (start(), start() + Span::from_hours(60));
         let mut total = 0.0;
         while now < end {
             while let Some(visit) = scheduler.next_visit(now) {
                 n += 1;
-                total += 1.0;
-                let key = now.as_millis().div_euclid(slot.as_millis());
-                prop_assert!(slots.entry(key).or_default().insert(visit.page), "twice in a slot");
+                prop_assert!(!waiting.contains(&visit.page), "it was handed out twice");
                 if let Reason::Urgent { urgency, .. } = visit.reason {
                     prop_assert!(urgency.is_finite());
                 }
+                waiting.push_back(visit.page);
                 let word = mixed(seed, n);
-                // A released visit does not count, and a removed page may be added again.
-                if word % 11 < 2 {
-                    slots.entry(key).or_default().remove(&visit.page);
-                }
-                match word % 11 {
-                    0 => {
-                        total -= 1.0;
-                        scheduler.release(visit.page);
-                    }
-                    1 => scheduler.remove_page(visit.page),
-                    _ => scheduler.record(visit.page, random_outcome(word / 11, now), now),
-                }
                 if word.is_multiple_of(13) {
                     scheduler.announce(PageId((word >> 9) as u32 % 50), now, None);
                     scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::for_site(SiteId(1)));
                 }
             }
-            let granted = budget * ((now - start()).as_hours_f64() + slot.as_hours_f64());
-            prop_assert!(total <= granted + 1.0, "{total} visits, {granted} granted");
-            match scheduler.next_wakeup() {
-                Some(wakeup) => now = wakeup.max(now + Span::from_millis(1)),
-                None => break,
+            let wakeup = scheduler.next_wakeup();
+            prop_assert!(wakeup.is_none_or(|wakeup| wakeup > now), "{wakeup:?} at {now}");
+            // Some visits wait for their host, into the next period.
+            while waiting.len() > (mixed(seed, n) % 4) as usize {
+                let Some(page) = waiting.pop_front() else { break };
+                n += 1;
+                let word = mixed(seed, n);
+                match word % 11 {
+                    0 => scheduler.release(page),
+                    1 => scheduler.remove_page(page),
+                    _ => {
+                        total += 1.0;
+                        *started.entry(now.as_millis().div_euclid(period.as_millis())).or_default() += 1;
+                        if word % 11 < 6 {
+                            scheduler.start_visit(page, now);
+                        }
+                        scheduler.record(page, random_outcome(word / 11, now), now);
+                    }
+                }
             }
+            let Some(wakeup) = wakeup else { break };
+            now = wakeup;
         }
-        // A sweep may use savings, which the grant above bounds.
-        let is_bounded = !(varying && goal.sweeps_sites() && strategy == Strategy::ExpectedGain);
-        for per_slot in slots.values().filter(|_| is_bounded) {
-            let most = budget * slot.as_hours_f64() * if varying { 2.0 } else { 1.0 } + 1.0;
-            prop_assert!(per_slot.len() as f64 <= most, "{} of {most}", per_slot.len());
+        let granted = budget.visits_in(now - start());
+        if varying && period < Span::from_hours(24) {
+            let saved = budget.visits_in(Span::from_hours(24)).max(1.5 * 60.0);
+            prop_assert!(total <= granted + saved + 1.0, "{total} visits, {granted} granted");
+        } else {
+            let most = started.values().copied().max().unwrap_or(0);
+            prop_assert!(most as f64 <= budget.visits.ceil(), "{most} of {}", budget.visits);
         }
         for page in 0..60 {
             if let Some(belief) = scheduler.belief(PageId(page)) {
@@ -203,16 +222,14 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 
-    /// Rankings change no state, at any time and for any time, and their visits then happen.
+    /// Rankings and forecasts change no state, at any time and for any time, and a forecast comes true.
     #[test]
     fn rankings_change_no_state_and_come_true(
         strategy in any_strategy(), n_pages in 1u32..40, budget in prop::option::of(0.0f64..30.0), seed: u64,
-        slot_minutes in prop::sample::select(vec![7i64, 60, 180]), varying: bool, goal in any_goal(),
-        limit in prop::option::of(1u32..5),
+        varying: bool, goal in any_goal(),
     ) {
         let config = ScheduleConfig {
-            budget: budget.map(Budget::per_hour), slot: Span::from_secs(slot_minutes * 60), varying_budget: Some(varying),
-            site_limit: limit, goal, ..config(strategy, 1.0)
+            budget: budget.map(Budget::per_hour), varying_budget: Some(varying), goal, ..config(strategy, 1.0)
         };
         let mut never = new_scheduler(config, n_pages);
         let mut queried = never.clone();
@@ -224,8 +241,9 @@ proptest! {
                 let about = now + Span::from_secs((word >> 8) as i64 % 400_000 - 100_000);
                 let _ = queried.ranking(about, (word >> 4) as usize % 50);
             }
-            if word.is_multiple_of(5) {
+            if word.is_multiple_of(40) {
                 check_ranking(&queried, now)?;
+                check_forecast(&queried, now)?;
             }
             let (visit, other) = (never.next_visit(now), queried.next_visit(now));
             prop_assert_eq!(&visit, &other);
@@ -270,11 +288,11 @@ proptest! {
 }
 
 #[test]
-fn new_pages_come_first_and_within_the_slot() {
+fn new_pages_come_first_and_at_once() {
     let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 4.0), 10);
     let first: Vec<Visit> = std::iter::from_fn(|| scheduler.next_visit(start())).collect();
-    assert_eq!(first.len(), 1, "paced over the slot");
-    assert_eq!(first[0].reason, Reason::FirstCapture);
+    assert_eq!(first.len(), 4, "the visits of an hour");
+    assert!(first.iter().all(|visit| visit.reason == Reason::FirstCapture));
     let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 4.0), 4);
     drive(&mut scheduler, 3, |_, _| VisitOutcome::Changed(Importance::FULL));
     scheduler.add_page(PageId(99), PageInfo::for_site(SiteId(0)));
@@ -290,29 +308,30 @@ fn pages_found_in_the_first_minute_of_a_crawl_are_visited_in_it() {
         let mut scheduler =
             Scheduler::new(ScheduleConfig { goal, ..config(Strategy::ExpectedGain, budget) }, 7, start);
         scheduler.add_page(PageId(0), PageInfo::for_site(SiteId(0)));
-        let mut n_visits = 0;
+        let mut seen = HashSet::new();
         for second in 0..60 {
             let now = start + Span::from_secs(second);
             while let Some(visit) = scheduler.next_visit(now) {
-                n_visits += 1;
+                seen.insert(visit.page);
                 scheduler.record(visit.page, VisitOutcome::Changed(Importance::FULL), now);
                 if visit.page == PageId(0) {
                     (1..41).for_each(|page| scheduler.add_page(PageId(page), PageInfo::for_site(SiteId(0))));
                 }
             }
         }
-        assert_eq!(n_visits, budget.min(41.0) as u32, "{goal:?}");
+        assert_eq!(seen.len(), budget.min(41.0) as usize, "{goal:?}");
     }
 }
 
 #[test]
-fn captures_are_spread_evenly_over_the_slot() {
-    let mut scheduler = new_scheduler(config(Strategy::FixedInterval, 6.0), 60);
-    let visits = drive(&mut scheduler, 5, |_, _| VisitOutcome::Unchanged);
-    let minutes: Vec<i64> =
-        visits.iter().take(6).map(|(at, _)| (*at - start()).as_millis() / 60_000).collect();
-    assert_eq!(minutes, [0, 10, 20, 30, 40, 50]);
-    assert!(per_hour(&visits).values().all(|pages| pages.len() == 6));
+fn a_fixed_interval_visits_pages_in_turn_as_often_as_the_budget_allows() {
+    let mut scheduler = new_scheduler(config(Strategy::FixedInterval, 6.0), 30);
+    let visits = drive(&mut scheduler, 24, |_, _| VisitOutcome::Unchanged);
+    let late = visits.iter().skip(60);
+    let pages: Vec<u32> = late.clone().map(|(_, visit)| visit.page.0).take(30).collect();
+    assert_eq!(pages.iter().collect::<HashSet<_>>().len(), 30, "{pages:?}");
+    let minutes: Vec<i64> = late.map(|(at, _)| (*at - start()).as_millis() / 60_000).collect();
+    assert!(minutes.windows(2).all(|pair| pair[1] - pair[0] == 10), "{minutes:?}");
 }
 
 #[test]
@@ -384,7 +403,7 @@ fn zones_shift_the_pattern() {
     drive(&mut scheduler, 2, |_, _| VisitOutcome::Unchanged);
     // 09 local in Tokyo is 00 UTC, in London 09 UTC.
     let top = |scheduler: &Scheduler, hour: i64| {
-        let ranking = scheduler.ranking(start() + Span::from_hours(hour), 2);
+        let ranking = scheduler.ranking(start() + Span::from_secs(3600 * hour + 3540), 2);
         let top = ranking.into_iter().max_by(|a, b| a.urgency.total_cmp(&b.urgency)).unwrap();
         (top.page, top.peak.map(|peak| peak.from_hour))
     };
@@ -396,21 +415,20 @@ fn zones_shift_the_pattern() {
 }
 
 #[test]
-fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
-    // With this goal the first visit of a slot is at its start.
+fn an_announcement_makes_a_page_urgent_as_soon_as_the_budget_allows() {
     let config = ScheduleConfig { goal: Goal::Importance, ..config(Strategy::ExpectedGain, 1.0) };
     let mut scheduler = new_scheduler(config, 5);
-    drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
-    let now = start() + Span::from_hours(12);
-    let planned = scheduler.next_visit(now).unwrap().page;
-    scheduler.record(planned, VisitOutcome::Unchanged, now);
-    scheduler.announce(planned, now + Span::from_secs(60), None);
-    let other = PageId(if planned == PageId(0) { 1 } else { 0 });
-    scheduler.announce(other, now + Span::from_secs(60), Some(Importance::FULL));
-    assert_eq!(scheduler.next_visit(now + Span::from_secs(120)), None, "the budget is spent");
-    let next = now + Span::from_hours(1);
-    let visit = scheduler.next_visit(next).unwrap();
-    assert_eq!(visit.reason, Reason::Announced);
+    let visits = drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
+    let last = visits.last().unwrap();
+    let now = last.0 + Span::from_secs(60);
+    let other = PageId(if last.1.page == PageId(0) { 1 } else { 0 });
+    scheduler.announce(other, now, Some(Importance::FULL));
+    assert_eq!(scheduler.next_visit(now), None, "the budget is spent");
+    let next = scheduler.next_wakeup().unwrap();
+    let visit = std::iter::successors(Some(next), |at| Some(*at + Span::from_secs(60)));
+    let (at, visit) = visit.take(120).find_map(|at| Some((at, scheduler.next_visit(at)?))).unwrap();
+    assert_eq!((visit.page, visit.reason), (other, Reason::Announced));
+    assert!(at - last.0 <= Span::from_secs(3720), "as soon as a visit is granted: {at}");
 }
 
 #[test]
@@ -429,7 +447,6 @@ fn failures_back_off_and_gone_pages_are_probed_rarely() {
 fn invalid_input_is_accepted() {
     let mut scheduler = Scheduler::new(
         ScheduleConfig {
-            slot: Span::ZERO,
             n_periods: 0,
             floor: Some(f32::NAN),
             half_life: Some(Span::ZERO),

@@ -86,15 +86,17 @@ impl Scheduler {
         HOURS_A_WEEK * an_hour
     }
 
-    /// Recomputes the sums over the archive and all values if they are outdated.
-    pub(super) fn refresh_values(&mut self, now_secs: u32) {
+    /// Recomputes the sums over the archive and all values if they are outdated. Returns whether it did.
+    pub(super) fn refresh_values(&mut self, now_secs: u32) -> bool {
         let (totals, n_pages) = (&self.totals, self.pages.n_present());
         let is_old = now_secs.saturating_sub(totals.made_at) >= RENEWED_SECS;
         let is_outgrown = n_pages.abs_diff(totals.n_pages) * 10 > totals.n_pages;
         let moved = (self.balance.every_page / totals.every_page.max(1e-3)).ln().abs() > 0.1;
-        if is_old || is_outgrown || moved {
+        let is_due = is_old || is_outgrown || moved;
+        if is_due {
             self.recompute_values(now_secs);
         }
+        is_due
     }
 
     /// Recomputes the sums over the archive and the values of all pages.

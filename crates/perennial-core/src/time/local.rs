@@ -220,7 +220,7 @@ impl LocalClock {
             let is_whole = left_of_day == DAY_MS && at.saturating_add(DAY_MS) <= end.min(until);
             if is_whole && at != first {
                 whole_days[kind as usize] += speed(local.day, kind);
-                at += DAY_MS;
+                at = at.saturating_add(DAY_MS);
                 continue;
             }
             let stop = at.saturating_add(left_of_day).min(end).min(until);

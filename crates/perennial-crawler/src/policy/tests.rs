@@ -18,7 +18,6 @@ fn config() -> PolicyConfig {
         connections: 1,
         max_tries: 3,
         max_wait: Span::from_secs(600),
-        slot: Span::from_hours(1),
         limit: None,
         time_limit: None,
         size_limit: None,

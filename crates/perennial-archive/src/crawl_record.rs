@@ -26,6 +26,9 @@ pub struct CrawlRecord {
     /// The goal for all sites, if it was given on the command line.
     pub goal: Option<String>,
     pub strategy: String,
+    /// Options of the strategy, if they were given on the command line.
+    pub varying_budget: Option<bool>,
+    pub interval_secs: Option<i64>,
     /// The visits in flight, the oldest first.
     pub fetching: Vec<FetchInProgress>,
     /// URLs that wait for their host.

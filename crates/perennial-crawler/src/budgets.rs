@@ -1,9 +1,9 @@
 //! Enforces the budgets, overall and per site: visits per period and bytes per day.
 //!
 //! The scheduler keeps the account of the visits of all sites together; this module keeps all other accounts. They hold
-//! across restarts, because spending is committed with each visit. Periods and days are aligned to UTC. A visit counts when it starts. Its
-//! bytes are known when it ends. Until then, as many bytes are reserved as the largest body of its site had. A larger
-//! body may exceed the daily bytes. The excess is subtracted from the next day's budget.
+//! across restarts, because spending is committed with each visit. Periods and days are aligned to UTC. A visit counts
+//! when it starts. Its bytes are known when it ends. Until then, as many bytes are reserved as the largest body of its
+//! site had. A larger body may exceed the daily bytes. The excess is subtracted from the next day's budget.
 
 use std::collections::HashMap;
 

@@ -108,6 +108,11 @@ use websub::WebSub;
 /// A virtual clock is held while this many visits are in flight or under analysis.
 const MAX_BEHIND: usize = 1;
 
+/// How often progress is shown while something is fetched or analysed.
+const SHOW_EVERY: Duration = Duration::from_millis(200);
+/// How often an idle crawl looks for changed settings and requested visits, which nobody announces.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// How long visits in flight may take, in real time, after a limit or a request to stop. A server that sends a body byte
 /// by byte must not keep the crawl alive.
 const MAX_FINISHING: Duration = Duration::from_secs(10);
@@ -208,6 +213,8 @@ struct CrawlLoop {
     slow_hosts: HashSet<SiteId>,
     /// Watches settings and retry requests.
     watcher: ConfigWatcher,
+    /// When settings, requests and progress are looked at again.
+    look_due: Instant,
     /// The expected next visit, and the wake-up for which it was computed.
     foreseen: Option<(Timestamp, Option<ExpectedVisit>)>,
 }
@@ -218,7 +225,6 @@ impl CrawlLoop {
         mut show: impl FnMut(&CrawlStatus),
         mut warn: impl FnMut(&str),
     ) -> anyhow::Result<CrawlStatus> {
-        let mut ticks = tokio::time::interval(Duration::from_millis(200));
         let stop = self.options.stop.clone();
         // When the visits in flight are given up. Their captures are not made, as after a crash.
         let mut give_up: Option<tokio::time::Instant> = None;
@@ -245,7 +251,17 @@ impl CrawlLoop {
             }
             self.leap();
             self.warn_of_clock(&mut warn);
-            let wait = self.wait();
+            if self.look_due <= Instant::now() {
+                self.watch_config(&mut warn);
+                show(self.refresh(None));
+                self.report_idle();
+                self.publish(false);
+                let n_working = self.policy.n_active() as usize + self.policy.n_analysing();
+                self.look_due = Instant::now() + if n_working > 0 { SHOW_EVERY } else { LOOK_EVERY };
+                // A change of the settings may have ended the crawl.
+                continue;
+            }
+            let wait = self.wait().min(self.look_due.saturating_duration_since(Instant::now()));
             let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
                 records = self.committed.recv() => match records {
@@ -259,12 +275,6 @@ impl CrawlLoop {
                     self.policy.announce_by_hub(page, self.now());
                 }
                 () = stop.requested(), if !self.policy.is_stopping() => self.policy.stop(),
-                _ = ticks.tick() => {
-                    self.watch_config(&mut warn);
-                    show(self.refresh(None));
-                    self.report_idle();
-                    self.publish(false);
-                }
                 () = tokio::time::sleep(wait) => {}
                 () = async { tokio::time::sleep_until(give_up.unwrap_or_else(tokio::time::Instant::now)).await },
                     if give_up.is_some() => {}

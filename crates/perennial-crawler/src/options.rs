@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use perennial_core::schedule::{Budget, Goal, Pacing, Strategy};
+use perennial_core::schedule::{Budget, Goal, Strategy};
 use perennial_core::time::Span;
 use url::Url;
 
@@ -29,10 +29,6 @@ pub struct CrawlOptions {
     pub budget: Option<Budget>,
     /// Bytes per day.
     pub bytes_per_day: Option<u64>,
-    /// How often pages are ranked.
-    pub slot: Span,
-    /// When the visits of a slot are made.
-    pub pacing: Pacing,
     /// The interval of the fixed-interval strategy.
     pub interval: Option<Span>,
     /// End after this many visits of pages.
@@ -76,8 +72,6 @@ impl Default for CrawlOptions {
             varying_budget: None,
             budget: None,
             bytes_per_day: None,
-            slot: Span::from_hours(1),
-            pacing: Pacing::Spread,
             interval: None,
             limit: None,
             time_limit: None,

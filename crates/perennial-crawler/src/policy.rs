@@ -568,7 +568,11 @@ impl Policy {
 
     /// Until when the overall budget is spent; `None` if a visit is within it.
     pub(super) fn spent_until(&mut self, now: Timestamp) -> Option<Timestamp> {
-        self.budgets.spent_until(now)
+        let scheduled = match &self.order {
+            VisitOrder::Scheduled(scheduler) => scheduler.spent_until(),
+            VisitOrder::Once { .. } => None,
+        };
+        self.budgets.spent_until(now).into_iter().chain(scheduled).max()
     }
 
     /// Whether a visit could start at `now` if a worker were free.

@@ -16,7 +16,7 @@ use perennial_engine::learn::{NextVisit, VisitDescriber};
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// The plan is made at most this often.
 const PLAN_EVERY: Duration = Duration::from_secs(10);
-/// Making the plan takes at most this share of the loop's time. It costs as much as a slot of the scheduler.
+/// Making the plan takes at most this share of the loop's time, because it copies the scheduler.
 const PLAN_SHARE: u32 = 100;
 /// Visits in the published plan.
 const N_PLANNED: usize = 100;
@@ -46,6 +46,8 @@ impl Publisher {
             is_budget_given: options.budget.is_some(),
             goal: options.goal.map(|goal| goal.name().to_owned()),
             strategy: options.strategy.name().to_owned(),
+            varying_budget: options.varying_budget,
+            interval_secs: options.interval.map(|interval| interval.as_millis() / 1000),
             ..CrawlRecord::default()
         };
         let fetching = BTreeMap::new();

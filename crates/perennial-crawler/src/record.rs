@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use perennial_core::http::politeness::{HostResponse, HostState};
 use perennial_core::http::response::{
-    Identity, ResponseKind, Validators, error_name, error_words, host_response, trust_after,
+    Identity, ResponseKind, Validators, error_name, error_words, host_response, is_refusal, trust_after,
 };
 use perennial_core::http::validator::ValidatorTrust;
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
@@ -188,6 +188,7 @@ impl VisitRecord {
                 VisitEnding::Changed
             }
             _ if exchange.answer_kind() == ResponseKind::Redirect => VisitEnding::Redirected,
+            _ if is_refusal(exchange.status) => VisitEnding::Refused,
             _ if self.target.digest.is_some() => VisitEnding::Gone,
             _ => VisitEnding::Missing,
         }
@@ -481,6 +482,7 @@ mod tests {
             (status(200), VisitEnding::New, None, true),
             (status(301), VisitEnding::Redirected, None, true),
             (status(404), VisitEnding::Missing, Some("not-found"), true),
+            (status(403), VisitEnding::Refused, Some("forbidden"), true),
             (status(503), VisitEnding::Failed, Some("server-error"), false),
             (broken_off, VisitEnding::Failed, Some("disconnected"), false),
             (Err(VisitFailure::RobotsDisallowed), VisitEnding::Refused, Some("robots-disallowed"), true),
@@ -502,6 +504,11 @@ mod tests {
         let again = |answer| VisitRecord { target: known.clone(), ..page(answer) };
         assert_eq!(again(status(200)).ending(), VisitEnding::Unchanged);
         assert_eq!(again(status(304)).ending(), VisitEnding::Unchanged);
+        assert_eq!(
+            (again(status(404)).ending(), again(status(403)).ending()),
+            (VisitEnding::Gone, VisitEnding::Refused)
+        );
+        assert!(again(status(403)).unseen_reason().is_some() && again(status(404)).unseen_reason().is_none());
         assert_eq!(
             again(status(404)).outcome(),
             VisitOutcome::Vanished(perennial_core::page::importance::Importance::FULL)

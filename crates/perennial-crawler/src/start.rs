@@ -113,6 +113,7 @@ impl CrawlLoop {
             reporter: options.events.clone().map(EventReporter::new),
             watcher: ConfigWatcher::new(archive, &options.clock, &earlier),
             foreseen: None,
+            look_due: std::time::Instant::now(),
             slow_hosts: HashSet::new(),
             status: CrawlStatus {
                 began: earlier.began.clone().or(Some(now.to_rfc3339())),
@@ -324,8 +325,6 @@ impl CrawlBuilder<'_> {
             strategy: self.options.strategy,
             goal: self.options.goal.unwrap_or(written.goal),
             varying_budget: self.options.varying_budget.or(written.varying_budget),
-            slot: self.options.slot,
-            pacing: self.options.pacing,
             interval: self.options.interval,
             ..written
         }

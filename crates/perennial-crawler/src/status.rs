@@ -155,8 +155,7 @@ impl CrawlLoop {
         &self.status
     }
 
-    /// The visit that an idle crawl waits for. When the slot's list is used up, computing it costs as much as a slot.
-    /// So it is computed once per wake-up.
+    /// The visit that an idle crawl waits for, described once per wake-up.
     fn awaited(&mut self, wakeup: Option<Timestamp>) -> Option<ExpectedVisit> {
         let n_working = self.policy.n_active() + self.policy.n_waiting() + self.policy.n_analysing() as u64;
         let wakeup = wakeup.filter(|_| n_working == 0 && !self.options.clock.is_time_lapse())?;

@@ -36,6 +36,8 @@ pub struct DriveConfig {
     pub strategy: SimulatedStrategy,
     /// The scheduler's configuration. Its strategy is ignored.
     pub schedule: ScheduleConfig,
+    /// How often the strategies of the papers rank pages. The crawler's scheduler has no slots.
+    pub slot: Span,
     pub visibility: Visibility,
     /// Patterns given to the scheduler. Without them it learns.
     pub known: Option<std::sync::Arc<Vec<KnownPattern>>>,
@@ -118,7 +120,7 @@ pub fn crawl(world: &World, config: &DriveConfig) -> SimulatedCrawl {
         }
         SimulatedStrategy::Baseline(strategy) => {
             let schedule = config.schedule.clone();
-            crawl_with(&mut PaperScheduler::new(strategy, schedule, world.start), world, config)
+            crawl_with(&mut PaperScheduler::new(strategy, schedule, config.slot, world.start), world, config)
         }
     }
 }
@@ -246,7 +248,7 @@ impl SimulatedCrawl {
         let instants = || {
             (0..n_queries).map(|n| {
                 // Multiples of the golden ratio are spread evenly over the window and over the hours of the day. Equal
-                // parts of a window of whole days would always query the same hours, on the border of two slots.
+                // parts of a window of whole days would always query the same hours.
                 let share = (f64::from(n + 1) * 0.618_033_988_749_895).fract();
                 window.from + Span::from_millis((length as f64 * share) as i64)
             })

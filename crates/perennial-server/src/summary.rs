@@ -19,7 +19,9 @@ use super::pool::Pool;
 use perennial_archive::manifest::files_behind;
 use perennial_archive::store::{ArchiveCounts, FailingHost, Store, Texts};
 use perennial_archive::{Archive, Snapshot, now};
-use perennial_engine::learn::{self, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan};
+use perennial_engine::learn::{
+    self, FollowedSites, NextVisit, PlannedBudget, PlannedCrawl, VisitDescriber, VisitPlan,
+};
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 /// A request waits for the summary of an archive with at most so many captures.
@@ -219,11 +221,9 @@ impl Summary {
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let (present, last) = (now(), store.last_capture(archive.horizon())?);
         let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
-        let followed = FollowedSites::load(archive, store)?;
-        let pace = PlannedBudget::choose(archive, store, None, at)?;
-        let config = learn::schedule_config(&archive.settings().crawl, pace.budget);
-        let mut scheduler = learn::scheduler(store, &followed, config, 0, at)?;
-        pace.record_spent(store, &mut scheduler, at)?;
+        let planned = PlannedCrawl::load(archive, store, None, at)?;
+        let scheduler = planned.scheduler(store, at)?;
+        let PlannedCrawl { followed, pace, .. } = planned;
         let described = VisitDescriber { store, followed: &followed };
         let plan = VisitPlan::new(&scheduler, at, MOST_VISITS);
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));

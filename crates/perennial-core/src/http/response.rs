@@ -45,6 +45,12 @@ impl ResponseKind {
     }
 }
 
+/// Whether a server refuses a page that may well exist: to everybody without a login or a payment, to this crawler, or
+/// for legal reasons.
+pub fn is_refusal(status: u16) -> bool {
+    matches!(status, 401 | 402 | 403 | 407 | 451)
+}
+
 /// The meaning of a response: responses with equal identities show the same. A redirect is the same while its status
 /// and target are, and an error is the same whatever the error page contains.
 ///

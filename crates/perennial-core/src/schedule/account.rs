@@ -118,6 +118,11 @@ impl Scheduler {
         self.left_of_period() - self.promised_in(self.rest_of_period()).ceil()
     }
 
+    /// Until when the budget of its period is spent; `None` if a visit is within it.
+    pub fn spent_until(&self) -> Option<Timestamp> {
+        (self.left_of_period() < 1.0).then(|| self.period_end())
+    }
+
     pub(super) fn rest_of_period(&self) -> Span {
         self.config.budget.map_or(Span::ZERO, |_| self.period_end() - self.now)
     }

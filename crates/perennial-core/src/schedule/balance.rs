@@ -101,6 +101,8 @@ pub(super) struct Balance {
     pub shares: MeanOverTime,
     /// By site: the cost per hour of an incoherent page of weight 1; 0 if the site is not swept.
     pub incoherent_hours: Vec<f32>,
+    /// Pages of the largest site that is swept.
+    largest_swept: f64,
     /// Single visits that may be made now.
     pub singles: f64,
     /// The share of the visits that is reserved for the oldest captures, as far as it is unused.
@@ -118,6 +120,7 @@ impl Default for Balance {
             found: MeanOverTime::default(),
             shares: MeanOverTime::default(),
             incoherent_hours: Vec::new(),
+            largest_swept: 0.0,
             singles: 1.0,
             floor_credit: 0.0,
         }
@@ -163,10 +166,15 @@ impl Scheduler {
         if !self.config.saves_visits() {
             return budget.visits_in(budget.period).clamp(1.0, 1e9);
         }
-        let largest_sweep = self.largest_sweep();
-        let pages = self.sites.all.iter().filter(|site| site.goal.sweeps_sites());
-        let pages = pages.map(|site| f64::from(site.n_pages)).filter(|n_pages| *n_pages <= largest_sweep);
-        (SAVED_HOURS * self.config.per_hour()).max(1.5 * pages.fold(0.0, f64::max)).max(1.0)
+        (SAVED_HOURS * self.config.per_hour()).max(1.5 * self.balance.largest_swept).max(1.0)
+    }
+
+    /// Finds the largest site that is swept, after the budget or the number of pages of sites has changed.
+    pub(super) fn find_largest_sweep(&mut self) {
+        let largest = self.largest_sweep();
+        let sites = self.sites.all.iter().filter(|site| site.goal.sweeps_sites());
+        let pages = sites.map(|site| f64::from(site.n_pages)).filter(|n_pages| *n_pages <= largest);
+        self.balance.largest_swept = pages.fold(0.0, f64::max);
     }
 
     /// The largest site that is swept.
@@ -267,20 +275,34 @@ impl Scheduler {
         }
     }
 
-    /// The first price: what the best pages gain, as many as an hour's budget can visit.
+    /// The first price: what the best visits gain, as many as an hour's budget can make. A page counts with what it
+    /// gains alone or, if that is more, as one page of a sweep of its site. Otherwise a large archive whose sites are
+    /// all worth a sweep would wait for days until the price has fallen to their gain.
+    ///
+    /// This looks at all pages at once, but only once, when a crawl begins.
     pub(super) fn find_first_price(&mut self) {
         let has_price = self.balance.base > LEAST_GAIN || self.config.budget.is_none();
         if has_price || self.config.strategy != Strategy::ExpectedGain {
             return;
         }
         let n = (self.config.per_hour().ceil() as usize).max(1);
-        let mut gains = Vec::new();
+        let mut of_sites = vec![(0u32, 0.0f32); self.sites.all.len()];
+        let mut gains: Vec<(u32, f32)> = Vec::new();
         for at in 0..self.pages.len() {
             if self.can_rank(at) {
                 self.carry(at);
-                gains.push(self.pages.urgency[at]);
+                let site = self.pages.site[at];
+                let sum = &mut of_sites[site as usize];
+                *sum = (sum.0 + 1, sum.1 + self.pages.urgency[at]);
+                gains.push((site, self.gain_now(at)));
             }
         }
+        let price = |(site, alone): (u32, f32)| {
+            let (n_pages, sum) = of_sites[site as usize];
+            let is_swept = self.balance.incoherent_hours.get(site as usize).is_some_and(|cost| *cost > 0.0);
+            if is_swept { alone.max(sum / n_pages as f32) } else { alone }
+        };
+        let mut gains: Vec<f32> = gains.into_iter().map(price).collect();
         if gains.is_empty() {
             return;
         }
@@ -417,7 +439,7 @@ mod tests {
         let is_sweep = |visit: &Visit| matches!(visit.reason, Reason::Sweep { .. });
         for (at, visit) in late.iter().filter(|(_, visit)| is_sweep(visit)) {
             let Reason::Sweep { n_pages, .. } = visit.reason else { continue };
-            assert!(hours[&(hour(*at), visit.site)] >= n_pages as usize, "{n_pages} pages in one slot");
+            assert!(hours[&(hour(*at), visit.site)] >= n_pages as usize, "{n_pages} pages within an hour");
         }
     }
 

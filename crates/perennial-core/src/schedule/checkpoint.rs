@@ -103,8 +103,7 @@ impl Scheduler {
                 (site.swept_at, site.gap_hours) = (swept_at, known.gap_hours);
             }
         }
-        let secs = self.secs(self.now);
-        self.recompute_values(secs);
+        self.recompute_values();
     }
 }
 

@@ -4,8 +4,6 @@
 //! probes, to new pages, to a share of the pages with the oldest captures, and to the page that gains most, if it
 //! gains as much as the shadow price. By the hour and without sweeps, every visit that is granted is made.
 
-use std::cmp::Reverse;
-
 use super::ladder::LEAST_GAIN;
 use super::pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, PENDING, PROMISED, QUEUED, SKIPPED, VACANT};
 use super::{Reason, Scheduler, Strategy, Visit, learn};
@@ -18,6 +16,11 @@ const NEW_IN_A_ROW: u32 = 4;
 /// change in bursts, which rates do not tell: a page that is visited four times more rarely than all pages could be
 /// misses versions that its gain does not show (docs/decisions/0013-expected-gain.md).
 const FLOOR: f64 = 0.25;
+/// Positions among which the oldest capture is found, and after which the search goes on with the next visit. While the
+/// floor is kept, a visit so costs less than a microsecond.
+const OLD_AT_ONCE: usize = 64;
+/// Pages that one event takes off the top of the ladder because they gain less than when they were placed.
+const MOST_OUTDATED: usize = 1024;
 /// While the price falls, the ladder is looked at again after this time at the earliest.
 const LOOK_SECS: u32 = 60;
 
@@ -25,22 +28,24 @@ impl Scheduler {
     /// Lets time pass: what happens once an hour, grants, prices, and the timers of pages and sites.
     pub(super) fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
+        self.is_busy = false;
         self.ladder.grow(self.pages.len());
         let secs = self.secs(self.now);
         self.outlook.extend(&self.clocks, self.base, secs, self.config.n_periods);
         if secs >= self.next_hour {
             let hours = if self.has_begun() { f64::from(secs + 3600 - self.next_hour) / 3600.0 } else { 1.0 };
-            self.begin();
+            if !self.has_begun() {
+                self.place_all();
+            }
             self.next_hour = self.outlook.hour_end(secs);
             self.pass_hour(secs, hours);
         }
+        self.renew_slice();
         let hours = self.fill();
         self.follow_savings(hours);
         self.reach_down();
         self.place_slice();
-        while let Some(at) = self.ladder.ring(secs) {
-            self.place(at);
-        }
+        self.ring_timers(secs);
         for at in std::mem::take(&mut self.unskipped) {
             self.place(at as usize);
         }
@@ -52,40 +57,15 @@ impl Scheduler {
         self.next_hour > 0
     }
 
-    fn begin(&mut self) {
-        if !self.has_begun() {
-            let seen = |at: &u32| !self.pages.has(*at as usize, FRESH | VACANT);
-            let oldest = (0..self.pages.len() as u32).filter(seen);
-            self.oldest = oldest.map(|at| Reverse((self.pages.seen_at[at as usize], at))).collect();
-            self.place_all();
-        }
-    }
-
     /// What happens once an hour. The order matters: rates determine values, values determine which directories are
     /// skipped, and all of them determine the ladder.
     fn pass_hour(&mut self, secs: u32, hours: f64) {
-        let is_refitted = self.refit_if_due(secs);
-        let is_valued = self.config.strategy == Strategy::ExpectedGain && self.refresh_values(secs);
+        self.renew_if_due(secs);
+        self.renew_slice();
         self.judge_directories(secs);
         self.update_prices(hours);
-        if is_refitted || is_valued {
-            self.place_all();
-        }
         self.find_first_price();
         self.choose_hourly_probes(hours);
-    }
-
-    fn refit_if_due(&mut self, secs: u32) -> bool {
-        let is_due = self.config.learn && self.learner.is_refit_due(secs);
-        if is_due {
-            let most = self.most_histories();
-            self.learner.keep_at_most(&mut self.pages, most);
-            self.learner.refit_all(&mut self.pages, &self.clocks, secs);
-            for at in 0..self.pages.len() {
-                self.recompute_state(at);
-            }
-        }
-        is_due
     }
 
     pub(super) fn most_histories(&self) -> usize {
@@ -207,31 +187,30 @@ impl Scheduler {
         n_pages / (self.floor_share() * self.config.per_hour()).max(1e-9) * 3600.0
     }
 
-    /// The page with the oldest capture, if it has waited too long and its share of the budget is unused.
+    /// A page that has waited too long, if the share of the budget for old captures is unused. Positions are looked at
+    /// in turn, some of them at a time, and of these the oldest capture comes first.
     fn next_oldest(&mut self) -> Option<(usize, Reason)> {
-        if self.balance.floor_credit < 1.0 {
+        let n_pages = self.pages.len();
+        if self.balance.floor_credit < 1.0 || n_pages == 0 {
             return None;
         }
         let (secs, wait) = (self.secs(self.now), self.longest_wait_secs());
-        while let Some(&Reverse((seen, at))) = self.oldest.peek() {
-            let at = at as usize;
-            if self.pages.seen_at[at] == seen && f64::from(secs.saturating_sub(seen)) < wait {
-                return None;
-            }
-            self.oldest.pop();
-            if self.pages.seen_at[at] != seen || !self.can_rank(at) {
-                continue;
-            }
-            if self.pages.not_before[at] > secs {
-                // Its next outcome queues it again.
-                continue;
-            }
-            self.balance.floor_credit -= 1.0;
-            self.carry(at);
-            let since = self.instant(seen);
-            return Some((at, Reason::Oldest { since }));
-        }
-        None
+        let from = self.oldest_from % n_pages;
+        let has_waited = |at: &usize| {
+            let seen = self.pages.seen_at[*at];
+            f64::from(secs.saturating_sub(seen)) >= wait
+                && self.can_rank(*at)
+                && self.pages.not_before[*at] <= secs
+        };
+        let places = (from..from + OLD_AT_ONCE.min(n_pages)).map(|place| place % n_pages);
+        let oldest = places.filter(has_waited).min_by_key(|at| self.pages.seen_at[*at]);
+        let Some(at) = oldest else {
+            self.oldest_from = from + OLD_AT_ONCE;
+            return None;
+        };
+        self.balance.floor_credit -= 1.0;
+        self.carry(at);
+        Some((at, Reason::Oldest { since: self.instant(self.pages.seen_at[at]) }))
     }
 
     /// The page at the top of the ladder, if it gains enough.
@@ -242,7 +221,8 @@ impl Scheduler {
             return None;
         }
         let least = if controls && !is_rich { self.balance.shadow_price } else { 0.0 };
-        while let Some((at, gain)) = self.ladder.top() {
+        for _ in 0..MOST_OUTDATED {
+            let Some((at, gain)) = self.ladder.top() else { return self.reach_all(least) };
             let secs = self.secs(self.now);
             if !self.can_rank(at) || self.pages.not_before[at] > secs {
                 self.place(at);
@@ -264,10 +244,15 @@ impl Scheduler {
             }
             return Some((at, self.reason(at)));
         }
+        self.is_busy = true;
+        None
+    }
+
+    /// Reaches further down the ladder if visits are left over, so that pages below the price are worth them.
+    fn reach_all(&mut self, least: f32) -> Option<(usize, Reason)> {
         let wants_any = self.config.budget.is_some() && least == 0.0 && self.unplaced.is_none();
         if wants_any && self.balance.least_gain > LEAST_GAIN && self.config.strategy == Strategy::ExpectedGain
         {
-            // Visits are left over, so pages below the price are worth them.
             self.balance.least_gain = (0.5 * self.balance.least_gain).max(LEAST_GAIN);
             self.balance.base = self.balance.base.min(2.0 * self.balance.least_gain / 0.6);
             self.place_all();
@@ -277,7 +262,7 @@ impl Scheduler {
 
     /// Hours until the shadow price can have fallen to the best gain.
     fn hours_to_best(&self) -> f64 {
-        let best = self.ladder.best_gain().unwrap_or(0.0);
+        let best = self.ladder.top().map_or(0.0, |(_, gain)| gain);
         let fall = f64::from(self.balance.shadow_price / best.max(LEAST_GAIN)).ln();
         (fall / self.fall_per_hour()).clamp(f64::from(LOOK_SECS) / 3600.0, 1.0)
     }
@@ -329,8 +314,12 @@ impl Scheduler {
                 .map_or(next, |due| due.min(next))
                 .max(self.now + Span::from_millis(1));
         }
-        let slice = self.unplaced.map(|_| secs + 1);
-        let timers = [Some(self.next_hour), self.ladder.next_ring(), self.sweeps.next(), slice];
+        if self.is_busy {
+            return self.now + Span::from_millis(1);
+        }
+        let is_renewed = self.unplaced.is_some() || self.renewal.is_some();
+        let ring = self.ladder.timers.first().map(|(when, _)| when);
+        let timers = [Some(self.next_hour), ring, self.sweeps.next(), is_renewed.then_some(secs + 1)];
         let next = timers.into_iter().flatten().min().unwrap_or(self.next_hour);
         let mut at = self.instant(next.max(secs + 1));
         if let Some(due) = self.promised_wakeup() {

@@ -140,23 +140,11 @@ impl Budget {
     }
 }
 
-/// When the visits of a slot are handed out.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Pacing {
-    /// Evenly over the slot, the most urgent first.
-    #[default]
-    Spread,
-    /// All at the start of the slot, the most urgent first.
-    AtOnce,
-}
-
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduleConfig {
     pub strategy: Strategy,
     /// The number of visits allowed. Without a budget a page is visited whenever the visit is worth it.
     pub budget: Option<Budget>,
-    /// How often the strategies of the papers rank pages. They visit a page at most once per slot.
-    pub slot: Span,
     /// Periods of a day in patterns (P-PATTERN: N_T), 1 to 120.
     pub n_periods: u16,
     /// The goal of [`Strategy::ExpectedGain`] on sites without their own goal.
@@ -176,8 +164,6 @@ pub struct ScheduleConfig {
     pub interval: Option<Span>,
     /// The half-life of observations.
     pub half_life: Option<Span>,
-    /// When the strategies of the papers hand out the visits of a slot.
-    pub pacing: Pacing,
     /// Without a budget, a page is visited when its expected importance reaches this.
     pub worth: f32,
     /// What the importance of an outcome measures.
@@ -196,7 +182,6 @@ impl Default for ScheduleConfig {
         ScheduleConfig {
             strategy: Strategy::ExpectedGain,
             budget: None,
-            slot: Span::from_hours(1),
             n_periods: 24,
             goal: Goal::default(),
             floor: None,
@@ -205,7 +190,6 @@ impl Default for ScheduleConfig {
             calendar: true,
             interval: None,
             half_life: Some(Span::from_hours(24 * 60)),
-            pacing: Pacing::Spread,
             worth: 0.1,
             observed: ObservedImportance::Difference,
             learn: true,

@@ -2,7 +2,7 @@
 //! and 5; docs/decisions/0030-directories.md).
 //!
 //! This happens per site, before pages are ranked. A directory is skipped for one of two reasons. It is still: many
-//! observations found no change, so a visit is expected to gain less than the last visit of a slot. Or it is excluded
+//! observations found no change, so a visit is expected to gain less than visits cost. Or it is excluded
 //! for the day, because another directory changed that never changes on the same day. A small share of the budget
 //! probes skipped directories in turn. A probe that finds a change ends the rule, and all rules are found again.
 //!
@@ -15,7 +15,7 @@ use super::{Reason, Scheduler, SkipRule, Strategy, gain};
 use crate::directory::CoOccurrence;
 use crate::url::PageId;
 
-/// Share of a slot's visits that may go to pages of skipped directories.
+/// Share of the visits that may go to pages of skipped directories.
 const PROBE_SHARE: f64 = 0.01;
 /// Observations without a change before a directory can be still: at least so many, and so many per page.
 const FEWEST_OBSERVATIONS: u32 = 20;
@@ -33,7 +33,7 @@ const HALF_LIFE_DAYS: f32 = 120.0;
 const SHARE_OF_SHADOW_PRICE: f32 = 0.5;
 /// Smaller directories are not skipped, because the ranking handles single pages.
 const FEWEST_PAGES: u32 = 3;
-/// Weight of a slot's price against the known price.
+/// Weight of an hour's price against the known price.
 const SHADOW_PRICE_WEIGHT: f32 = 0.25;
 const DAY_SECS: u32 = 86_400;
 /// Days on which both directories must have been observed, and on which each must have changed.
@@ -93,9 +93,9 @@ pub(super) struct DirectoryRules {
     all: Vec<DirectoryStats>,
     /// Skipped groups with their pages, in the order of their probes.
     skipped: VecDeque<(u32, VecDeque<u32>)>,
-    /// Fractions of a probe granted by slots.
+    /// Fractions of a probe that were granted.
     credit: f64,
-    /// The gain of the last visits of slots; `None` before the first slot.
+    /// The mean price of a visit; `None` before the first hour.
     pub(super) shadow_price: Option<f32>,
     /// The day of the last search for rules, plus one.
     decided: u32,
@@ -136,7 +136,7 @@ impl Scheduler {
             }
             if self.directories.all[group as usize].rule.is_some() {
                 self.end_rule(group);
-                // A wrong rule casts doubt on all, so the next slot finds them again.
+                // A wrong rule casts doubt on all, so the next hour finds them again.
                 self.directories.decided = 0;
             }
         }
@@ -200,7 +200,7 @@ impl Scheduler {
         over.into_iter().for_each(|group| self.end_rule(group));
     }
 
-    /// Skips directories whose visits are expected to gain less than the last visit of a slot. The gain grows while a
+    /// Skips directories whose visits are expected to gain less than visits cost. The gain grows while a
     /// directory is skipped, so a rule also ends without a probe.
     fn find_still(&mut self, now_secs: u32) {
         let means = self.directory_means(now_secs);
@@ -233,7 +233,7 @@ impl Scheduler {
         self.skip(still);
     }
 
-    /// The gain of the last visit of a slot, for a scheduler that has learned but planned no slot.
+    /// What an hour's last visit would gain, for a scheduler that has learned but not chosen a visit.
     fn first_shadow_price(&self) -> f32 {
         let n = self.config.per_hour().ceil().max(1.0) as usize;
         let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | PROMISED) {

@@ -18,8 +18,8 @@ const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;
 /// An instant is found within so many seconds, or within this share of the wait.
 const NEAR_SECS: u32 = 4;
 const NEAR_SHARE: u32 = 64;
-/// Pages that are placed anew at once, when prices or rates of all pages changed.
-const SLICE: usize = 20_000;
+/// Pages that one event places at most. A page costs about a microsecond.
+const SLICE: usize = 4096;
 /// The only rung if pages are visited by age.
 const BY_AGE: f32 = 1.0;
 
@@ -204,14 +204,14 @@ impl Scheduler {
         }
         let now = self.secs(self.now);
         if pages.not_before[at] > now {
-            return self.ladder.set_timer(at, pages.not_before[at]);
+            return self.ladder.timers.set(at, pages.not_before[at]);
         }
         if pages.has(at, FRESH) {
             return self.queue_new(at);
         }
         match self.config.strategy {
             Strategy::ExpectedGain => self.place_by_gain(at, now),
-            Strategy::FixedInterval => self.place_by_age(at, now),
+            Strategy::FixedInterval => self.ladder.timers.set(at, self.due_by_age(at)),
         }
     }
 
@@ -226,16 +226,27 @@ impl Scheduler {
         }
         let wanted = if gain >= least { next_gain(gain) } else { least };
         let when = self.second_of_gain(at, wanted);
-        self.ladder.set_timer(at, when);
+        self.ladder.timers.set(at, when);
     }
 
-    fn place_by_age(&mut self, at: usize, now: u32) {
-        let due = self.pages.seen_at[at].saturating_add(self.fixed_interval_secs());
-        if due <= now {
-            self.ladder.put(at, BY_AGE);
-        } else {
-            self.ladder.set_timer(at, due);
+    /// When a page is due by its age. Timers ring in the order of their seconds, so the oldest page comes first.
+    fn due_by_age(&self, at: usize) -> u32 {
+        self.pages.seen_at[at].saturating_add(self.fixed_interval_secs())
+    }
+
+    /// Places the pages whose timers are due, at most a slice of them.
+    pub(super) fn ring_timers(&mut self, secs: u32) {
+        for _ in 0..SLICE {
+            let Some((_, at)) = self.ladder.timers.first().filter(|(when, _)| *when <= secs) else { return };
+            let is_by_age = self.config.strategy == Strategy::FixedInterval && self.can_rank(at);
+            if is_by_age && self.pages.not_before[at] <= secs && self.due_by_age(at) <= secs {
+                self.ladder.remove(at);
+                self.ladder.put(at, BY_AGE);
+            } else {
+                self.place(at);
+            }
         }
+        self.is_busy = true;
     }
 
     fn fixed_interval_secs(&self) -> u32 {

@@ -90,7 +90,7 @@ impl Scheduler {
         let is_new =
             |at: &usize| self.pages.has(*at, FRESH) && !self.pages.has(*at, PENDING | ABSENT | VACANT);
         let new = self.fresh.front().map(|at| *at as usize).filter(is_new);
-        let at = new.or_else(|| self.ladder.best())?;
+        let at = new.or_else(|| self.ladder.top().map(|(at, _)| at))?;
         Some((self.next_wakeup()?, self.ranked(at, Some(self.reason(at)))))
     }
 
@@ -179,7 +179,8 @@ impl Scheduler {
     pub fn bytes_per_page(&self) -> f64 {
         let n = self.pages.len().max(1);
         let shared = self.learner.n_bytes() as f64 / n as f64;
-        (super::pages::PageColumns::BYTES_PER_PAGE + super::ladder::Ladder::BYTES_PER_PAGE) as f64 + shared
+        (super::pages::PageColumns::BYTES_PER_PAGE + super::ladder::Ladder::BYTES_PER_PAGE + 4) as f64
+            + shared
     }
 
     pub fn n_histories(&self) -> usize {

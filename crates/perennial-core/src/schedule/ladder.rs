@@ -4,32 +4,43 @@
 //! before, and the best page is at the top whatever the price of a visit. Pages on one rung are served in the order
 //! in which they came to it.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::BTreeMap;
 
-/// Rungs for a factor of e.
+use super::pages::NONE;
+use super::timers::Timers;
+
+/// Rungs for a factor of e. A finer ladder orders pages better and makes them climb more often. With 5 % the order is
+/// more precise than any estimate of a rate.
 const RUNGS: f32 = 20.0;
-/// Smaller gains count as none.
+/// Smaller gains count as none. Far below what any page gains within a week, and far above what `f32` cannot hold.
 pub(super) const LEAST_GAIN: f32 = 1e-30;
 const NOWHERE: i16 = i16::MIN;
 
-#[derive(Clone, Default)]
+/// The first and last page of a rung, and how many there are.
+#[derive(Clone, Copy)]
 struct Rung {
-    /// Positions with their stamps. An entry is outdated if the stamp is not the page's.
-    queue: VecDeque<(u32, u32)>,
+    first: u32,
+    last: u32,
     n_pages: u32,
 }
 
-/// All pages that wait for a visit or for an instant.
+/// The neighbours of a page on its rung.
+#[derive(Clone, Copy)]
+struct Neighbours {
+    before: u32,
+    after: u32,
+}
+
+/// All pages that wait for a visit or for an instant. A page is on one rung at most, so rungs are linked lists through
+/// the pages, and no memory is needed beside that.
 #[derive(Clone, Default)]
 pub(super) struct Ladder {
     rungs: BTreeMap<i16, Rung>,
-    /// The instants at which pages are considered again: second, position, stamp.
-    timers: BinaryHeap<Reverse<(u32, u32, u32)>>,
-    /// By position: the rung, and a number that makes earlier entries outdated.
+    /// By position.
     rung: Vec<i16>,
-    stamp: Vec<u32>,
-    n_pages: usize,
+    neighbours: Vec<Neighbours>,
+    /// The instants at which pages are looked at again.
+    pub(super) timers: Timers,
 }
 
 fn rung_of(gain: f32) -> i16 {
@@ -47,102 +58,68 @@ pub(super) fn next_gain(gain: f32) -> f32 {
 }
 
 impl Ladder {
-    /// Bytes a page, without those in queues.
-    pub(super) const BYTES_PER_PAGE: usize = 2 + 4 + 12;
+    pub(super) const BYTES_PER_PAGE: usize = 2 + 8 + Timers::BYTES_PER_PAGE;
 
     pub(super) fn grow(&mut self, n: usize) {
         if self.rung.len() < n {
             self.rung.resize(n, NOWHERE);
-            self.stamp.resize(n, 0);
+            self.neighbours.resize(n, Neighbours { before: NONE, after: NONE });
         }
+        self.timers.grow(n);
     }
 
-    /// Takes a page off its rung and forgets its timer.
+    /// Takes a page off its rung and clears its timer.
     pub(super) fn remove(&mut self, at: usize) {
-        self.stamp[at] = self.stamp[at].wrapping_add(1);
-        let rung = std::mem::replace(&mut self.rung[at], NOWHERE);
-        if rung != NOWHERE {
-            self.n_pages -= 1;
-            if let Some(rung) = self.rungs.get_mut(&rung) {
-                rung.n_pages -= 1;
-            }
+        self.timers.clear(at);
+        let place = std::mem::replace(&mut self.rung[at], NOWHERE);
+        let Some(rung) = self.rungs.get_mut(&place) else { return };
+        rung.n_pages -= 1;
+        let Neighbours { before, after } = self.neighbours[at];
+        match before {
+            NONE => rung.first = after,
+            before => self.neighbours[before as usize].after = after,
+        }
+        match after {
+            NONE => rung.last = before,
+            after => self.neighbours[after as usize].before = before,
+        }
+        if rung.n_pages == 0 {
+            self.rungs.remove(&place);
         }
     }
 
-    /// Puts a page on the rung of its gain. It is on none before.
+    /// Puts a page on the rung of its gain, behind the others. It is on none before.
     pub(super) fn put(&mut self, at: usize, gain: f32) {
         let place = rung_of(gain);
         self.rung[at] = place;
-        self.n_pages += 1;
-        let rung = self.rungs.entry(place).or_default();
+        let rung = self.rungs.entry(place).or_insert(Rung { first: NONE, last: NONE, n_pages: 0 });
+        let before = std::mem::replace(&mut rung.last, at as u32);
         rung.n_pages += 1;
-        rung.queue.push_back((at as u32, self.stamp[at]));
-    }
-
-    pub(super) fn set_timer(&mut self, at: usize, secs: u32) {
-        self.timers.push(Reverse((secs, at as u32, self.stamp[at])));
-    }
-
-    /// The next page whose timer is due. It has no timer afterwards.
-    pub(super) fn ring(&mut self, secs: u32) -> Option<usize> {
-        while let Some(&Reverse((when, at, stamp))) = self.timers.peek() {
-            if when > secs {
-                return None;
-            }
-            self.timers.pop();
-            if self.stamp[at as usize] == stamp {
-                return Some(at as usize);
-            }
+        match before {
+            NONE => rung.first = at as u32,
+            before => self.neighbours[before as usize].after = at as u32,
         }
-        None
-    }
-
-    /// When a timer may be due.
-    pub(super) fn next_ring(&self) -> Option<u32> {
-        self.timers.peek().map(|Reverse((when, _, _))| *when)
+        self.neighbours[at] = Neighbours { before, after: NONE };
     }
 
     /// The page with the highest gain and the least that it gains.
-    pub(super) fn top(&mut self) -> Option<(usize, f32)> {
-        loop {
-            let mut last = self.rungs.last_entry()?;
-            let (rung, stamps) = (*last.key(), &self.stamp);
-            let queue = &mut last.get_mut().queue;
-            while queue.front().is_some_and(|(at, stamp)| stamps[*at as usize] != *stamp) {
-                queue.pop_front();
-            }
-            match queue.front() {
-                Some((at, _)) => return Some((*at as usize, gain_of(rung))),
-                None => last.remove(),
-            };
-        }
+    pub(super) fn top(&self) -> Option<(usize, f32)> {
+        self.rungs.last_key_value().map(|(place, rung)| (rung.first as usize, gain_of(*place)))
     }
 
     /// The least that the n-th best page gains; 0 if there are fewer.
     pub(super) fn nth_gain(&self, n: u32) -> f32 {
         let mut n_above = 0;
         let mut down = self.rungs.iter().rev();
-        down.find_map(|(rung, here)| {
-            n_above += here.n_pages;
-            (n_above >= n).then(|| gain_of(*rung))
+        down.find_map(|(place, rung)| {
+            n_above += rung.n_pages;
+            (n_above >= n).then(|| gain_of(*place))
         })
         .unwrap_or(0.0)
     }
 
-    /// The page at the top.
-    pub(super) fn best(&self) -> Option<usize> {
-        let queues = self.rungs.values().rev().filter(|here| here.n_pages > 0).map(|here| &here.queue);
-        let is_valid = |(at, stamp): &&(u32, u32)| self.stamp[*at as usize] == *stamp;
-        queues.flatten().find(is_valid).map(|(at, _)| *at as usize)
-    }
-
-    /// The least that the pages on the highest rung gain.
-    pub(super) fn best_gain(&self) -> Option<f32> {
-        self.rungs.iter().rev().find(|(_, here)| here.n_pages > 0).map(|(rung, _)| gain_of(*rung))
-    }
-
     pub(super) fn is_empty(&self) -> bool {
-        self.n_pages == 0
+        self.rungs.is_empty()
     }
 }
 
@@ -153,11 +130,12 @@ mod tests {
     #[test]
     fn the_best_page_is_on_top_and_equal_ones_come_in_order() {
         let mut ladder = Ladder::default();
-        ladder.grow(5);
-        for (at, gain) in [(0, 0.2), (1, 7.0), (2, 0.201), (3, 7.01), (4, 1e-40)] {
+        ladder.grow(6);
+        for (at, gain) in [(0, 0.2), (1, 7.0), (5, 0.2005), (2, 0.201), (3, 7.01), (4, 1e-40)] {
             ladder.put(at, gain);
         }
         ladder.remove(1);
+        ladder.remove(5);
         let mut order = Vec::new();
         while let Some((at, gain)) = ladder.top() {
             order.push((at, gain));
@@ -169,6 +147,20 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_leaves_and_returns_is_served_last() {
+        let mut ladder = Ladder::default();
+        ladder.grow(3);
+        (0..3).for_each(|at| ladder.put(at, 1.0));
+        for at in [0, 2] {
+            ladder.remove(at);
+            ladder.put(at, 1.0);
+        }
+        let order: Vec<usize> =
+            std::iter::from_fn(|| ladder.top().map(|(at, _)| at).inspect(|at| ladder.remove(*at))).collect();
+        assert_eq!(order, [1, 0, 2]);
+    }
+
+    #[test]
     fn the_gain_of_a_rank_counts_only_pages_that_are_there() {
         let mut ladder = Ladder::default();
         ladder.grow(10);
@@ -176,15 +168,5 @@ mod tests {
         ladder.remove(9);
         assert!((ladder.nth_gain(1) - 9.0).abs() < 0.5 && (ladder.nth_gain(9) - 1.0).abs() < 0.1);
         assert_eq!(ladder.nth_gain(10), 0.0);
-    }
-
-    #[test]
-    fn a_timer_rings_once_and_not_for_a_page_that_moved() {
-        let mut ladder = Ladder::default();
-        ladder.grow(2);
-        ladder.set_timer(0, 10);
-        ladder.set_timer(1, 5);
-        ladder.remove(1);
-        assert_eq!((ladder.ring(9), ladder.ring(10), ladder.ring(99)), (None, Some(0), None));
     }
 }

@@ -106,6 +106,18 @@ pub(super) struct Learner {
     fit: PageFit,
 }
 
+/// A fit of all pages that is under way.
+#[derive(Clone)]
+pub(super) struct Refit {
+    with_history: Vec<usize>,
+    /// How many of these are fitted.
+    n_fitted: usize,
+    /// The shared patterns, without what groups know.
+    without_groups: Mixture,
+    /// The same, with what groups learn from the fitted pages.
+    sums: Mixture,
+}
+
 /// The initial estimate of a group's new pages.
 #[derive(Clone, Copy)]
 struct GroupStart {
@@ -541,7 +553,17 @@ impl Learner {
         (early + days.saturating_sub(14) / 7).saturating_sub(self.n_refits)
     }
 
+    /// Fits the shared patterns, and all pages to their histories.
     pub(super) fn refit_all(&mut self, pages: &mut PageColumns, clocks: &[LocalClock], now: u32) {
+        let mut refit = self.begin_refit(pages, clocks, now);
+        self.refit_some(&mut refit, pages, clocks, usize::MAX);
+        for at in 0..pages.len() {
+            self.restart(pages, at);
+        }
+    }
+
+    /// Fits the shared patterns to a sample of the pages, and lists the pages to be fitted.
+    pub(super) fn begin_refit(&mut self, pages: &PageColumns, clocks: &[LocalClock], now: u32) -> Refit {
         self.n_refits += 1;
         while self.is_refit_due(now) {
             self.n_refits += 1;
@@ -549,28 +571,50 @@ impl Learner {
         let with_history: Vec<usize> = (0..pages.len()).filter(|&at| pages.evidence[at] != NONE).collect();
         self.sweep(pages, clocks, &with_history);
         self.learn_group_days(pages, &with_history);
-        self.mixture.clear_groups();
-        let mut fit = std::mem::take(&mut self.fit);
-        let mut group_sums = self.mixture.clone();
-        for &at in &with_history {
-            self.fit = fit;
+        let mut without_groups = self.mixture.clone();
+        without_groups.clear_groups();
+        Refit { with_history, n_fitted: 0, sums: without_groups.clone(), without_groups }
+    }
+
+    /// Fits at most `n` further pages. Returns whether all are fitted. Then new pages of each group start from it.
+    pub(super) fn refit_some(
+        &mut self,
+        refit: &mut Refit,
+        pages: &mut PageColumns,
+        clocks: &[LocalClock],
+        n: usize,
+    ) -> bool {
+        let until = refit.n_fitted.saturating_add(n).min(refit.with_history.len());
+        // A page is fitted without what its group knows, because the group learns from the page.
+        std::mem::swap(&mut self.mixture, &mut refit.without_groups);
+        for &at in &refit.with_history[refit.n_fitted..until] {
+            if pages.evidence[at] == NONE {
+                // It was removed meanwhile.
+                continue;
+            }
             self.refit_page(pages, &clocks[usize::from(pages.clock[at])], at, pages.seen_at[at]);
-            fit = std::mem::take(&mut self.fit);
-            group_sums.add_to_group(pages.group[at], &fit);
+            refit.sums.add_to_group(pages.group[at], &self.fit);
         }
-        self.fit = fit;
-        group_sums.settle_groups();
-        self.mixture = group_sums;
+        std::mem::swap(&mut self.mixture, &mut refit.without_groups);
+        refit.n_fitted = until;
+        if until < refit.with_history.len() {
+            return false;
+        }
+        refit.sums.settle_groups();
+        self.mixture = refit.sums.clone();
         for group in 0..self.group_starts.len() {
             if self.group_starts[group].is_some() {
                 self.start_group(group);
             }
         }
-        for at in 0..pages.len() {
-            let is_untouched = pages.evidence[at] == NONE && !self.is_full();
-            if is_untouched && !pages.has(at, KNOWN | VACANT) {
-                self.start_page(pages, at);
-            }
+        true
+    }
+
+    /// Gives a page without a history of its own the new estimate of its group.
+    pub(super) fn restart(&mut self, pages: &mut PageColumns, at: usize) {
+        let is_untouched = pages.evidence[at] == NONE && !self.is_full();
+        if is_untouched && !pages.has(at, KNOWN | VACANT) {
+            self.start_page(pages, at);
         }
     }
 

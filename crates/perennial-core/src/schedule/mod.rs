@@ -34,7 +34,9 @@
 //! | `gain` | the expected gain of a visit, which ranks the pages |
 //! | `outlook` | the hours around now, in which rates are constant |
 //! | `due` | the gain of a page at any instant, and when it gains enough |
-//! | `ladder` | the pages by their gain, and when they climb |
+//! | `ladder` | the pages by their gain |
+//! | `timers` | the seconds at which pages are looked at again |
+//! | `renew` | what concerns all pages, a slice at a time |
 //! | `worth` | the value of pages to each goal, in one currency |
 //! | `sites` | pages -> their sites, which are swept |
 //! | `account` | the budget's account: visits granted, handed out and made |
@@ -65,19 +67,20 @@ mod pages;
 mod probe;
 pub mod rank;
 mod reason;
+mod renew;
 mod rows;
 mod sites;
 mod sweep;
+mod timers;
 pub mod units;
 mod visit;
 mod worth;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 pub use crate::pattern::mixture::ObservedImportance;
 pub use checkpoint::Checkpoint;
-pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
+pub use config::{Budget, Goal, GoalError, ScheduleConfig, Strategy, StrategyError};
 pub use every::Every;
 pub use explain::{Belief, peak_hours};
 pub use reason::{ReasonContext, local_minute};
@@ -98,6 +101,7 @@ use learn::Learner;
 use outlook::Outlook;
 use pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, KNOWN, NONE, PENDING, PROMISED, PageColumns, STARTED};
 use probe::Probes;
+use renew::Renewal;
 use sites::Sites;
 use sweep::Sweeps;
 use worth::ArchiveTotals;
@@ -135,8 +139,8 @@ pub struct Scheduler {
     fresh: VecDeque<u32>,
     /// New pages that were handed out in a row.
     n_new_in_a_row: u32,
-    /// When pages were seen, oldest first. An entry is outdated if the page was seen since.
-    oldest: BinaryHeap<Reverse<(u32, u32)>>,
+    /// The position from which old captures are looked for.
+    oldest_from: usize,
     account: Account,
     balance: Balance,
     sites: Sites,
@@ -151,6 +155,10 @@ pub struct Scheduler {
     unskipped: Vec<u32>,
     /// The next page to place, while all are placed anew.
     unplaced: Option<usize>,
+    /// Rates and values of all pages that are computed anew, a slice at a time.
+    renewal: Option<Renewal>,
+    /// Whether more is due now than one event may do.
+    is_busy: bool,
     pieces: Vec<BucketPiece>,
 }
 
@@ -175,7 +183,7 @@ impl Scheduler {
             ladder: Ladder::default(),
             fresh: VecDeque::new(),
             n_new_in_a_row: 0,
-            oldest: BinaryHeap::new(),
+            oldest_from: 0,
             account: Account::default(),
             balance: Balance::default(),
             sites: Sites::default(),
@@ -187,6 +195,8 @@ impl Scheduler {
             probing: VecDeque::new(),
             unskipped: Vec::new(),
             unplaced: None,
+            renewal: None,
+            is_busy: false,
             announced: AnnouncedTimes::default(),
             pieces: Vec::new(),
         }
@@ -201,7 +211,10 @@ impl Scheduler {
         if self.config.budget.is_some() != budget.is_some() {
             self.place_all();
         }
-        self.config.budget = budget;
+        if self.config.budget != budget {
+            self.config.budget = budget;
+            self.find_largest_sweep();
+        }
         self.wake_now();
     }
 
@@ -242,12 +255,15 @@ impl Scheduler {
         self.pages.seen_at[at] = self.secs(seen);
         self.recompute_state(at);
         self.keep_promise(at, self.pages.seen_at[at], None);
-        self.note_seen(at);
         self.place(at);
     }
 
     fn update_page(&mut self, at: usize, is_new: bool, info: PageInfo) {
-        self.pages.site[at] = self.sites.place(info.site, info.goal.unwrap_or(self.config.goal));
+        let site = self.sites.place(info.site, info.goal.unwrap_or(self.config.goal));
+        if is_new || self.pages.site[at] != site {
+            self.sweeps.list(at, site as usize, self.secs(self.now));
+        }
+        self.pages.site[at] = site;
         self.pages.clock[at] = info.clock.0.min((self.clocks.len() - 1) as u16);
         self.pages.weight[at] = sane_weight(info.weight);
         let group = self.learner.group(info.group);
@@ -284,15 +300,14 @@ impl Scheduler {
         self.ladder.remove(at);
         self.pages.remove(page);
         self.announced.take(page, (0, 0));
-        self.fresh.retain(|other| *other != at as u32);
         self.wake_now();
     }
 
+    /// Sets omega(P). Weights of all pages change together, so values follow within the hour, a slice at a time.
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
         if let Some(at) = self.pages.position(page) {
             self.pages.weight[at] = sane_weight(weight);
-            self.set_value(at);
-            self.place(at);
+            self.totals.is_outdated = true;
         }
     }
 
@@ -311,7 +326,7 @@ impl Scheduler {
         for at in 0..self.pages.len() {
             self.recompute_state(at);
         }
-        self.recompute_values(secs);
+        self.recompute_values();
         self.estimate_last_sweeps();
         self.place_all();
     }
@@ -437,14 +452,6 @@ impl Scheduler {
         self.pages.seen_at[at] = secs.max(before);
         self.keep_promise(at, secs, None);
         self.recompute_state(at);
-        self.note_seen(at);
-    }
-
-    /// Queues a page by the age of its capture.
-    fn note_seen(&mut self, at: usize) {
-        if self.has_begun() && self.config.budget.is_some() && self.floor_share() > 0.0 {
-            self.oldest.push(Reverse((self.pages.seen_at[at], at as u32)));
-        }
     }
 
     fn back_off(&mut self, at: usize, until: u32) {
@@ -479,7 +486,6 @@ fn sane_weight(weight: f32) -> f32 {
 
 fn sanitised(mut config: ScheduleConfig) -> ScheduleConfig {
     config.n_periods = config.n_periods.clamp(1, 120);
-    config.slot = config.slot.max(Span::from_secs(1));
     config.floor = config.floor.map(|share| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 });
     config
 }

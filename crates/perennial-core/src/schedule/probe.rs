@@ -16,7 +16,7 @@ use super::{Reason, Scheduler, backoff_secs};
 const FIRST_PROBE_SECS: u32 = 86_400;
 const FIRST_PROBE_OF_VANISHED_SECS: u32 = 6 * 3600;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
-/// Share of a slot's visits for URLs that never had a page.
+/// Share of the visits for URLs that never had a page.
 const PROBE_SHARE: f64 = 0.015;
 /// A new URL with a lower probability of a page is doubtful.
 const LEAST_PROBABILITY: f32 = 0.5;
@@ -29,7 +29,7 @@ const N_BESIDE: usize = 4;
 /// The response of the nearest neighbour weighs as much as this many responses of the group. More distant ones weigh
 /// less.
 const BESIDE: f32 = 2.0;
-/// Doubtful URLs that each slot tests again, in case their site has turned out better.
+/// Doubtful URLs that are tested again each hour, in case their site has turned out better.
 const N_RECONSIDERED: usize = 64;
 /// Doubtful URLs among which the next try is chosen.
 const N_CHOICES: usize = 1024;
@@ -76,7 +76,7 @@ pub(super) struct Probes {
     vanished: BinaryHeap<Reverse<(u32, u32)>>,
     /// Doubtful URLs that were never tried, in order of arrival.
     doubted: VecDeque<u32>,
-    /// Fractions of a probe granted by slots.
+    /// Fractions of a probe that were granted.
     credit: f64,
     n_absent: usize,
     /// Probes and first tries so far, because they take turns.
@@ -264,7 +264,7 @@ impl Scheduler {
             if !is_valid || self.is_untried(page) || self.pages.has(page, PENDING | VACANT) {
                 continue;
             }
-            // If this slot does not make the visit, the next one may.
+            // If this hour does not make the visit, the next one may.
             self.pages.not_before[page] = end_secs.saturating_add(1);
             self.queue_probe(page);
             return Some(at);

@@ -86,12 +86,6 @@ impl Rows {
         self.n_calendars += usize::from(place.is_some());
     }
 
-    pub(super) fn calendars(&self) -> impl Iterator<Item = (usize, &DayFactors)> {
-        let none = if self.n_calendars == 0 { 0 } else { self.calendars.len() };
-        let all = self.calendars[..none].iter().enumerate();
-        all.filter_map(|(row, calendar)| Some((row, calendar.as_deref()?)))
-    }
-
     #[inline]
     pub(super) fn set(&mut self, row: u32, bucket: usize, rate: f32, importance: f32) {
         self.codes[row as usize * self.n_buckets + bucket] = [encode(rate), encode(importance)];
@@ -115,17 +109,6 @@ impl Rows {
         for ((code, rate), importance) in codes.iter_mut().zip(rates).zip(importances) {
             *code = [encode(rate * per_rate), encode(importance * per_importance)];
         }
-    }
-
-    /// The number of rows, in use or free.
-    pub(super) fn len(&self) -> usize {
-        self.codes.len() / self.n_buckets
-    }
-
-    /// Rate and importance of one bucket in every row, relative to the page's mean.
-    pub(super) fn bucket(&self, bucket: usize) -> impl Iterator<Item = [f32; 2]> {
-        let codes = self.codes.chunks(self.n_buckets).map(move |row| row[bucket]);
-        codes.map(|codes| codes.map(|code| self.decode[usize::from(code)]))
     }
 
     /// Rate and importance of a bucket, relative to the page's mean.

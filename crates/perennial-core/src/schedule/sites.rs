@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::pages::{ABSENT, CHANGED, SKIPPED, VACANT};
+use super::pages::CHANGED;
 use super::{Goal, Scheduler};
 use crate::url::SiteId;
 
@@ -34,22 +34,20 @@ pub(super) struct SiteState {
 pub(super) struct Sites {
     pub all: Vec<SiteState>,
     places: HashMap<SiteId, u32>,
+    /// Number of sites whose goal includes sweeps.
+    n_swept: usize,
 }
 
 impl Sites {
     /// The index of a site, which is added if it is new.
     pub(super) fn place(&mut self, id: SiteId, goal: Goal) -> u32 {
         let place = *self.places.entry(id).or_insert(self.all.len() as u32);
-        match self.all.get_mut(place as usize) {
-            Some(site) => site.goal = goal,
-            None => self.all.push(SiteState {
-                id,
-                goal,
-                n_pages: 0,
-                omega: 0.0,
-                swept_at: 0,
-                gap_hours: FIRST_GAP_HOURS,
-            }),
+        let before = self.all.get_mut(place as usize).map(|site| std::mem::replace(&mut site.goal, goal));
+        self.n_swept -= usize::from(before.is_some_and(Goal::sweeps_sites));
+        self.n_swept += usize::from(goal.sweeps_sites());
+        if before.is_none() {
+            let gap_hours = FIRST_GAP_HOURS;
+            self.all.push(SiteState { id, goal, n_pages: 0, omega: 0.0, swept_at: 0, gap_hours });
         }
         place
     }
@@ -59,7 +57,7 @@ impl Sites {
     }
 
     pub(super) fn any_sweeps(&self) -> bool {
-        self.all.iter().any(|site| site.goal.sweeps_sites())
+        self.n_swept > 0
     }
 }
 
@@ -78,14 +76,6 @@ impl SiteState {
     }
 }
 
-/// [`Scheduler::page_omega`] from the columns of a page.
-#[inline]
-pub(super) fn omega_from(((weight, importance), flags): ((&f32, &f32), &u8)) -> f32 {
-    // Bits replace a branch, so the compiler vectorises a loop over pages.
-    let is_changing = u32::from(flags & CHANGED != 0).wrapping_neg();
-    weight * f32::from_bits(importance.to_bits() & is_changing | 1f32.to_bits() & !is_changing)
-}
-
 impl Scheduler {
     pub(super) fn site(&self, at: usize) -> SiteId {
         self.sites.all.get(self.pages.site[at] as usize).map_or(SiteId(0), |site| site.id)
@@ -98,20 +88,7 @@ impl Scheduler {
     /// The weight of a page's captured version in a sweep. A page without an observed change has the weight of a
     /// first version.
     pub(super) fn page_omega(&self, at: usize) -> f32 {
-        let pages = &self.pages;
-        omega_from(((&pages.weight[at], &pages.importance[at]), &pages.sweep_flags[at]))
-    }
-
-    /// Counts the pages of each site and sums their weights.
-    pub(super) fn survey_sites(&mut self) {
-        let mut sums = vec![(0u32, 0.0f32); self.sites.all.len()];
-        for at in (0..self.pages.len()).filter(|&at| !self.pages.has(at, VACANT | ABSENT | SKIPPED)) {
-            if let Some(sum) = sums.get_mut(self.pages.site[at] as usize) {
-                *sum = (sum.0 + 1, sum.1 + self.page_omega(at));
-            }
-        }
-        for (site, (n_pages, omega)) in self.sites.all.iter_mut().zip(sums) {
-            (site.n_pages, site.omega) = (n_pages, omega);
-        }
+        let is_changing = self.pages.sweep_flags[at] & CHANGED != 0;
+        self.pages.weight[at] * if is_changing { self.pages.importance[at] } else { 1.0 }
     }
 }

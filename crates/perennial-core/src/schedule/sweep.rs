@@ -2,15 +2,15 @@
 //!
 //! Every site has a timer. When it rings, the site's pages are looked at: those that have probably changed and are
 //! worth a visit make up the sweep, and it begins if their mean gain reaches the shadow price and the budget can pay
-//! for all of them. The timer's wait grows with the time since the last sweep, so a large site that is swept once a
-//! week is looked at some sixty times in between.
+//! for all of them. A large site is looked at in slices, so no event waits for all its pages. The timer's wait grows
+//! with the time since the last sweep, and with the distance of the gain from the price.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use super::balance::LONGEST_GAP_HOURS;
 use super::outlook::HOUR_SECS;
-use super::pages::IN_SWEEP;
+use super::pages::{IN_SWEEP, VACANT};
 use super::{Reason, Scheduler};
 use crate::pattern::mixture::{exp_neg, one_minus_exp};
 
@@ -20,9 +20,15 @@ const SWEEP_MARGIN: f32 = 1.05;
 /// This is the number of changes, -ln(1 - 0.05).
 const LEAST_CHANGES: f32 = 0.051_293_3;
 const LONGEST_GAP_SECS: u32 = LONGEST_GAP_HOURS * HOUR_SECS;
-/// A site is looked at again after this share of the time since its last sweep, and not sooner than this.
-const LOOK_SHARE: u32 = 20;
-const SHORTEST_LOOK_SECS: u32 = 300;
+/// A site is looked at again after a share of the time since its last sweep: at least this, so that a sweep is late
+/// by a twentieth at most, and at most that, because rates of single hours may be far above the mean.
+const LOOK_SHARES: std::ops::RangeInclusive<f32> = 0.05..=0.25;
+/// Seconds between two looks at a site. At least one for each of its pages, so that looks cost little beside visits.
+const LOOK_SECS: std::ops::RangeInclusive<u32> = 300..=3600;
+/// Pages that one event looks at. A page costs about a tenth of a microsecond.
+const SLICE: usize = 2048;
+/// A sweep that the budget cannot pay for is considered again after this time at the earliest.
+const SOON_SECS: u32 = 10;
 const HOUR: u32 = HOUR_SECS;
 /// Seconds between two pages of a sweep, about as long as a polite crawler takes.
 const APART_SECS: u32 = 3;
@@ -31,101 +37,101 @@ const APART_SECS: u32 = 3;
 #[derive(Clone, Default)]
 pub(super) struct Sweeps {
     timers: BinaryHeap<Reverse<(u32, u32)>>,
-    /// The pages of each site, by its place.
+    /// The pages of each site, by its place. Pages that were removed are dropped at the next look.
     members: Vec<Vec<u32>>,
-    /// How many positions are listed.
-    n_listed: usize,
-    /// Position, number of pages of the sweep, and the second from which the page is visited.
-    queue: VecDeque<(u32, u32, u32)>,
+    look: Option<Look>,
+    /// The pages of sweeps that have begun.
+    queue: BinaryHeap<Reverse<SweptPage>>,
+}
+
+/// A look at the pages of a site that is under way.
+#[derive(Clone)]
+struct Look {
+    site: usize,
+    /// How many of its pages were looked at.
+    n_seen: usize,
+    /// Those that a sweep would include, and the sum of their gains.
+    pages: Vec<u32>,
+    gain: f32,
+}
+
+/// A page of a sweep, ordered by its second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SweptPage {
+    /// The second from which the page is visited.
+    due: u32,
+    at: u32,
+    /// Number of pages in the sweep.
+    n_pages: u32,
 }
 
 impl Sweeps {
     /// When a site is looked at or a page of a sweep is due.
     pub(super) fn next(&self) -> Option<u32> {
+        let look = self.look.as_ref().map(|_| 0);
         let site = self.timers.peek().map(|Reverse((when, _))| *when);
-        let page = self.queue.front().map(|(_, _, due)| *due);
-        site.into_iter().chain(page).min()
+        let page = self.queue.peek().map(|Reverse(page)| page.due);
+        look.into_iter().chain(site).chain(page).min()
+    }
+
+    /// Lists a page of a site.
+    pub(super) fn list(&mut self, at: usize, site: usize, secs: u32) {
+        while self.members.len() <= site {
+            self.timers.push(Reverse((secs, self.members.len() as u32)));
+            self.members.push(Vec::new());
+        }
+        self.members[site].push(at as u32);
     }
 }
 
 impl Scheduler {
-    /// Lists the pages that were added, and gives new sites a timer.
-    fn list_sites(&mut self) {
-        let secs = self.secs(self.now);
-        let sweeps = &mut self.sweeps;
-        while sweeps.members.len() < self.sites.all.len() {
-            sweeps.timers.push(Reverse((secs, sweeps.members.len() as u32)));
-            sweeps.members.push(Vec::new());
-        }
-        for at in sweeps.n_listed..self.pages.len() {
-            if let Some(members) = sweeps.members.get_mut(self.pages.site[at] as usize) {
-                members.push(at as u32);
-            }
-        }
-        sweeps.n_listed = self.pages.len();
-    }
-
     /// Looks at the sites whose timers are due.
     pub(super) fn start_sweeps(&mut self) {
         if !self.sweeps_sites() || self.config.budget.is_none() {
             return;
         }
-        self.list_sites();
-        let secs = self.secs(self.now);
-        while let Some(&Reverse((when, site))) = self.sweeps.timers.peek() {
-            if when > secs {
-                return;
+        let (secs, mut n_left) = (self.secs(self.now), SLICE);
+        while n_left > 0 {
+            if let Some(mut look) = self.sweeps.look.take() {
+                n_left -= self.look_at_pages(&mut look, n_left, secs);
+                if look.n_seen < self.sweeps.members[look.site].len() {
+                    self.sweeps.look = Some(look);
+                    return;
+                }
+                let (site, next) = (look.site, self.decide_sweep(look, secs));
+                self.sweeps.timers.push(Reverse((next.max(secs + 1), site as u32)));
             }
-            self.sweeps.timers.pop();
-            let next = self.consider_sweep(site as usize, secs);
-            self.sweeps.timers.push(Reverse((next.max(secs + 1), site)));
+            match self.sweeps.timers.peek() {
+                Some(&Reverse((when, site))) if when <= secs => {
+                    self.sweeps.timers.pop();
+                    self.begin_look(site as usize, secs);
+                    n_left -= 1;
+                }
+                _ => return,
+            }
         }
     }
 
-    /// Starts a sweep of a site if it is worth it. Returns when to look again.
-    fn consider_sweep(&mut self, site: usize, secs: u32) -> u32 {
+    /// Begins a look at a site, unless it is not swept now.
+    fn begin_look(&mut self, site: usize, secs: u32) {
         let hour = self.balance.incoherent_hours.get(site).copied().unwrap_or(0.0);
-        if hour <= 0.0 || self.balance.shadow_price <= 0.0 {
-            return secs + HOUR;
+        if hour > 0.0 && self.balance.shadow_price > 0.0 {
+            self.sweeps.look = Some(Look { site, n_seen: 0, pages: Vec::new(), gain: 0.0 });
+        } else {
+            self.sweeps.timers.push(Reverse((secs + HOUR, site as u32)));
         }
-        if !self.sweeps.queue.is_empty() {
-            // One sweep at a time, so that each is short.
-            return secs + 60;
-        }
-        let swept_at = self.sites.all[site].swept_at;
-        let since = secs.saturating_sub(swept_at).min(LONGEST_GAP_SECS);
-        let (pages, mean_gain) = self.sweep_of(site, hour, secs);
-        let is_due = secs.saturating_sub(swept_at) >= LONGEST_GAP_SECS;
-        if pages.is_empty() || !(is_due || mean_gain >= SWEEP_MARGIN * self.balance.shadow_price) {
-            return secs + (since / LOOK_SHARE).max(SHORTEST_LOOK_SECS);
-        }
-        let n = pages.len() as f64;
-        let saved = if self.config.saves_visits() { self.tokens() } else { f64::INFINITY };
-        let short = n - saved.min(self.left_for_others());
-        if short > 0.0 {
-            let wait = short / self.config.per_hour().max(1e-9) * f64::from(HOUR);
-            let period = self.secs(self.period_end()).saturating_sub(secs);
-            return secs + if self.config.saves_visits() { wait as u32 } else { period }.clamp(1, HOUR);
-        }
-        self.sites.all[site].record_sweep(secs);
-        if !self.controls_price() {
-            // Without savings the price is the mean gain of all visits.
-            pages.iter().for_each(|_| self.follow_visit(mean_gain));
-        }
-        let n_pages = pages.len() as u32;
-        let due = (0..).map(|nth: u32| secs + APART_SECS * nth);
-        self.sweeps.queue.extend(pages.into_iter().zip(due).map(|(at, due)| (at, n_pages, due)));
-        secs + SHORTEST_LOOK_SECS
     }
 
-    /// The pages that a sweep of a site would include now, in the same order each time so that intervals are even,
-    /// and their mean gain.
-    fn sweep_of(&mut self, site: usize, hour: f32, secs: u32) -> (Vec<u32>, f32) {
-        let gap = self.sites.all[site].gap_hours;
-        let members = std::mem::take(&mut self.sweeps.members[site]);
-        let (mut pages, mut sum) = (Vec::new(), 0.0f32);
-        for &at in members.iter() {
+    /// Looks at some more pages of a site: which a sweep would include now, and what they gain. Returns their number.
+    fn look_at_pages(&mut self, look: &mut Look, n: usize, secs: u32) -> usize {
+        let hour = self.balance.incoherent_hours.get(look.site).copied().unwrap_or(0.0);
+        let gap = self.sites.all[look.site].gap_hours;
+        let mut members = std::mem::take(&mut self.sweeps.members[look.site]);
+        let until = (look.n_seen + n).min(members.len());
+        let mut n_removed = 0;
+        for &at in &members[look.n_seen..until] {
             let place = at as usize;
+            n_removed += usize::from(!self.is_of_site(place, look.site));
             if !self.can_rank(place) || self.pages.not_before[place] > secs {
                 continue;
             }
@@ -140,21 +146,75 @@ impl Scheduler {
             let until_next = omega * gap * one_minus_exp(changes);
             let is_worth =
                 changes >= LEAST_CHANGES && gain + until_next + overdue >= self.balance.shadow_price;
-            if is_worth || age >= LONGEST_GAP_SECS {
-                pages.push(at);
-                sum += gain + overdue;
+            if (is_worth || age >= LONGEST_GAP_SECS) && self.is_of_site(place, look.site) {
+                look.pages.push(at);
+                look.gain += gain + overdue;
             }
         }
-        self.sweeps.members[site] = members;
-        let n = pages.len().max(1) as f32;
-        (pages, sum / n)
+        let n_seen = until - look.n_seen;
+        look.n_seen = until;
+        if n_removed > 0 {
+            look.n_seen =
+                members[..until].iter().filter(|at| self.is_of_site(**at as usize, look.site)).count();
+            members.retain(|at| self.is_of_site(*at as usize, look.site));
+        }
+        self.sweeps.members[look.site] = members;
+        n_seen
+    }
+
+    /// Whether a position still holds a page of a site.
+    fn is_of_site(&self, at: usize, site: usize) -> bool {
+        self.pages.site[at] as usize == site && !self.pages.has(at, VACANT)
+    }
+
+    /// Starts the sweep of a site if it is worth it. Returns when to look again.
+    fn decide_sweep(&mut self, look: Look, secs: u32) -> u32 {
+        let Look { site, mut pages, gain, .. } = look;
+        // In the same order each time, so that intervals are even. A position that was used again may be listed twice.
+        pages.sort_unstable();
+        pages.dedup();
+        let mean_gain = gain / pages.len().max(1) as f32;
+        let swept_at = self.sites.all[site].swept_at;
+        let since = secs.saturating_sub(swept_at).min(LONGEST_GAP_SECS);
+        let price = SWEEP_MARGIN * self.balance.shadow_price;
+        let shortest = (self.sweeps.members[site].len() as u32).clamp(*LOOK_SECS.start(), *LOOK_SECS.end());
+        if pages.is_empty() || (since < LONGEST_GAP_SECS && mean_gain < price) {
+            // At constant rates a gain grows with the square of the time at most. Half of that leaves room for busy
+            // hours.
+            let growth = 0.5 * ((price / mean_gain.max(1e-30)).sqrt() - 1.0);
+            let wait = since as f32 * growth.clamp(*LOOK_SHARES.start(), *LOOK_SHARES.end());
+            return secs + (wait as u32).max(shortest);
+        }
+        let n = pages.len() as f64;
+        let saved = if self.config.saves_visits() { self.tokens() } else { f64::INFINITY };
+        let n_queued = self.sweeps.queue.len() as f64;
+        let short = n + n_queued - saved.min(self.left_for_others());
+        if short > 0.0 {
+            let wait = short / self.config.per_hour().max(1e-9) * f64::from(HOUR);
+            let period = self.secs(self.period_end()).saturating_sub(secs);
+            let wait = if self.config.saves_visits() { wait as u32 } else { period };
+            return secs + wait.clamp(SOON_SECS, HOUR);
+        }
+        self.sites.all[site].record_sweep(secs);
+        if !self.controls_price() {
+            // Without savings the price is the mean gain of all visits.
+            pages.iter().for_each(|_| self.follow_visit(mean_gain));
+        }
+        let n_pages = pages.len() as u32;
+        let due = (0..).map(|nth: u32| secs + APART_SECS * nth);
+        self.sweeps
+            .queue
+            .extend(pages.into_iter().zip(due).map(|(at, due)| Reverse(SweptPage { due, at, n_pages })));
+        secs + shortest.max(APART_SECS * n_pages)
     }
 
     /// The next page of a sweep, if one is due.
     pub(super) fn next_of_sweep(&mut self) -> Option<(usize, Reason)> {
         let secs = self.secs(self.now);
-        while let Some(&(at, n_pages, _)) = self.sweeps.queue.front().filter(|(_, _, due)| *due <= secs) {
-            self.sweeps.queue.pop_front();
+        while let Some(&Reverse(SweptPage { at, n_pages, .. })) =
+            self.sweeps.queue.peek().filter(|Reverse(page)| page.due <= secs)
+        {
+            self.sweeps.queue.pop();
             let at = at as usize;
             // The page may have been removed or chosen otherwise.
             if !self.can_rank(at) || self.pages.not_before[at] > secs {

@@ -58,7 +58,7 @@ pub struct Visit {
     pub page: PageId,
     /// The site whose host limits the rate of visits.
     pub site: SiteId,
-    /// When the plan schedules the visit; never later than the `now` of the call.
+    /// When the visit was chosen: the `now` of the call.
     pub at: Timestamp,
     pub reason: Reason,
 }
@@ -66,9 +66,9 @@ pub struct Visit {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reason {
     FirstCapture,
-    /// The strategy ranked the page among the most urgent of this slot.
+    /// A visit gains as much as visits cost.
     Urgent {
-        /// The rank; comparable within one slot only.
+        /// The gain of the visit; comparable at one instant only.
         urgency: f32,
         /// Importance of the change expected since the last visit.
         expected: Importance,
@@ -178,7 +178,7 @@ pub struct RankedPage {
     pub page: PageId,
     pub site: SiteId,
     pub reason: Reason,
-    /// The rank; comparable within one slot only.
+    /// The gain of a visit; comparable at one instant only.
     pub urgency: f32,
     /// Importance of the change expected since the last visit.
     pub expected: Importance,

@@ -6,7 +6,7 @@
 //! divides it by the importance of a single change. Means over the archive scale each goal so that the whole archive
 //! is worth the same under all three. So goals can be added, and sites with different goals can share a budget.
 
-use super::pages::{ABSENT, VACANT};
+use super::pages::{ABSENT, SKIPPED, VACANT};
 use super::{Goal, ObservedImportance, Scheduler};
 use crate::pattern::mixture::one_minus_exp;
 
@@ -32,6 +32,20 @@ pub(super) struct ArchiveTotals {
     pub by_fixed_interval: f64,
     /// The weight of Definition 5.13 when the values were computed.
     every_page: f32,
+    /// Whether the weight of a page has changed since.
+    pub is_outdated: bool,
+}
+
+/// Totals of which some pages are missing.
+#[derive(Clone, Default)]
+pub(super) struct ArchiveSums {
+    totals: ArchiveTotals,
+    /// The hours between two visits of a page by a fixed interval.
+    hours: f32,
+    /// The shares that a fixed interval would capture, and their weights.
+    by_fixed_interval: (f64, f64),
+    /// By site: the number of pages, and the weight of their versions.
+    sites: Vec<(u32, f32)>,
 }
 
 impl ArchiveTotals {
@@ -50,10 +64,6 @@ impl Scheduler {
     /// Sets the value of one unit of importance on a page to the goal of its site.
     pub(super) fn set_value(&mut self, at: usize) {
         let weekly = self.weekly_importance(at);
-        self.set_value_from(at, weekly);
-    }
-
-    fn set_value_from(&mut self, at: usize, weekly: f32) {
         let weight = self.pages.weight[at];
         let each = weight * self.totals.mean_weekly() / weekly.max(LEAST_WEEKLY);
         let version = self.totals.per_version() / self.pages.importance[at].max(1e-6);
@@ -86,53 +96,70 @@ impl Scheduler {
         HOURS_A_WEEK * an_hour
     }
 
-    /// Recomputes the sums over the archive and all values if they are outdated. Returns whether it did.
-    pub(super) fn refresh_values(&mut self, now_secs: u32) -> bool {
+    /// Whether the sums over the archive and all values are outdated.
+    pub(super) fn are_values_outdated(&self, now_secs: u32) -> bool {
         let (totals, n_pages) = (&self.totals, self.pages.n_present());
         let is_old = now_secs.saturating_sub(totals.made_at) >= RENEWED_SECS;
         let is_outgrown = n_pages.abs_diff(totals.n_pages) * 10 > totals.n_pages;
         let moved = (self.balance.every_page / totals.every_page.max(1e-3)).ln().abs() > 0.1;
-        let is_due = is_old || is_outgrown || moved;
-        if is_due {
-            self.recompute_values(now_secs);
-        }
-        is_due
+        is_old || is_outgrown || moved || totals.is_outdated
     }
 
     /// Recomputes the sums over the archive and the values of all pages.
-    pub(super) fn recompute_values(&mut self, now_secs: u32) {
-        let is_there = |at: usize| !self.pages.has(at, VACANT | ABSENT);
-        let weekly: Vec<f32> = (0..self.pages.len())
-            .map(|at| if is_there(at) { self.weekly_importance(at) } else { 0.0 })
-            .collect();
-        let mut totals = ArchiveTotals {
-            made_at: now_secs,
+    pub(super) fn recompute_values(&mut self) {
+        let mut sums = self.new_sums();
+        (0..self.pages.len()).for_each(|at| self.add_to_sums(&mut sums, at));
+        self.use_sums(sums);
+        (0..self.pages.len()).for_each(|at| self.set_value(at));
+    }
+
+    /// Sums without pages.
+    pub(super) fn new_sums(&self) -> ArchiveSums {
+        ArchiveSums { hours: self.hours_between_visits(), ..ArchiveSums::default() }
+    }
+
+    pub(super) fn add_to_sums(&self, sums: &mut ArchiveSums, at: usize) {
+        if self.pages.has(at, VACANT | ABSENT) {
+            return;
+        }
+        let weekly = self.weekly_importance(at);
+        let (weight, totals) = (f64::from(self.pages.weight[at]), &mut sums.totals);
+        let importance = self.pages.importance[at].max(1e-6);
+        totals.weight += weight;
+        totals.importance += weight * f64::from(weekly);
+        totals.n_changes += f64::from(weekly / importance);
+        if !matches!(self.goal(at), Goal::Importance | Goal::Count) {
+            // One visit per interval captures at most one change.
+            let earned = importance * -(-self.pages.rate[at] * sums.hours).exp_m1();
+            let existing = weekly.max(LEAST_WEEKLY) * sums.hours / HOURS_A_WEEK;
+            sums.by_fixed_interval.0 += weight * f64::from((earned / existing).min(1.0));
+            sums.by_fixed_interval.1 += weight;
+        }
+        if !self.pages.has(at, SKIPPED) {
+            let site = self.pages.site[at] as usize;
+            if site >= sums.sites.len() {
+                sums.sites.resize(site + 1, (0, 0.0));
+            }
+            sums.sites[site].0 += 1;
+            sums.sites[site].1 += self.page_omega(at);
+        }
+    }
+
+    /// Makes complete sums those by which pages are valued.
+    pub(super) fn use_sums(&mut self, sums: ArchiveSums) {
+        let by_fixed_interval = sums.by_fixed_interval.0 / sums.by_fixed_interval.1.max(1e-9);
+        self.totals = ArchiveTotals {
+            made_at: self.secs(self.now),
             n_pages: self.pages.n_present(),
             every_page: self.balance.every_page,
-            ..ArchiveTotals::default()
+            by_fixed_interval,
+            ..sums.totals
         };
-        let hours = self.hours_between_visits();
-        let mut by_fixed_interval = (0.0, 0.0);
-        for (at, &weekly) in weekly.iter().enumerate().filter(|(at, _)| is_there(*at)) {
-            let weight = f64::from(self.pages.weight[at]);
-            let importance = self.pages.importance[at].max(1e-6);
-            totals.weight += weight;
-            totals.importance += weight * f64::from(weekly);
-            totals.n_changes += f64::from(weekly / importance);
-            if !matches!(self.goal(at), Goal::Importance | Goal::Count) {
-                // One visit per interval captures at most one change.
-                let earned = importance * -(-self.pages.rate[at] * hours).exp_m1();
-                let existing = weekly.max(LEAST_WEEKLY) * hours / HOURS_A_WEEK;
-                by_fixed_interval.0 += weight * f64::from((earned / existing).min(1.0));
-                by_fixed_interval.1 += weight;
-            }
+        let sites = sums.sites.into_iter().chain(std::iter::repeat((0, 0.0)));
+        for (site, (n_pages, omega)) in self.sites.all.iter_mut().zip(sites) {
+            (site.n_pages, site.omega) = (n_pages, omega);
         }
-        totals.by_fixed_interval = by_fixed_interval.0 / f64::max(by_fixed_interval.1, 1e-9);
-        self.totals = totals;
-        for (at, weekly) in weekly.into_iter().enumerate() {
-            self.set_value_from(at, weekly);
-        }
-        self.survey_sites();
+        self.find_largest_sweep();
     }
 
     /// The interval in hours at which the budget could visit every page.

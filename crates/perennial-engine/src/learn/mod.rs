@@ -25,8 +25,8 @@ pub use conflicts::conflicts;
 pub use followed::{FollowedSites, WATCH_INTERVAL};
 pub use history::{DEFAULT_PERIODS, PageHistory, histories, index_threshold};
 pub use plan::{
-    AHEAD, ENOUGH_VISITS, FAR_AHEAD, NextVisit, PlannedBudget, VisitDescriber, VisitPlan, are_hours_known,
-    confidence, expected_by_period, is_rate_known, published_plan, with_published,
+    AHEAD, ENOUGH_VISITS, FAR_AHEAD, NextVisit, PlannedBudget, PlannedCrawl, VisitDescriber, VisitPlan,
+    are_hours_known, confidence, expected_by_period, is_rate_known, published_plan, with_published,
 };
 pub use publishing::publishing;
 pub use ranks::{page_ranks, rank};
@@ -63,8 +63,9 @@ pub fn scheduler(
     let since = store.first_capture()?.map_or(now, |first| first.min(now));
     let mut scheduler = Scheduler::new(config, seed, since);
     let (weights, failed) = add_pages(store, followed, &mut scheduler)?;
-    relearn(store, &mut scheduler, &failed, now)?;
+    // Values depend on weights, and are computed when all is learned.
     update_weights(store, &weights, &mut scheduler)?;
+    relearn(store, &mut scheduler, &failed, now)?;
     if let Some(checkpoint) = store.checkpoint()? {
         scheduler.restore(&checkpoint);
     }

@@ -5,13 +5,15 @@ use std::collections::HashSet;
 use perennial_core::feed::polling::PollLimits;
 use perennial_core::http::response::Identity;
 use perennial_core::schedule::units::parse_budget;
-use perennial_core::schedule::{Belief, Budget, RankedPage, Reason, ReasonContext, Scheduler, SkipRule};
+use perennial_core::schedule::{
+    Belief, Budget, RankedPage, Reason, ReasonContext, ScheduleConfig, Scheduler, SkipRule, Strategy,
+};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FollowedSites, publishing};
+use super::{FollowedSites, publishing, schedule_config};
 use perennial_archive::store::{OVERALL, ObservationOrder, ObservationSelection, Store};
 use perennial_archive::{Archive, CrawlRecord};
 
@@ -28,7 +30,7 @@ pub struct NextVisit {
     pub url: String,
     /// When; none if it is beyond the plan's horizon or unknown.
     pub at: Option<String>,
-    /// The rank of the page. Only urgencies of the same slot are comparable.
+    /// What the visit gains. Only urgencies of the same instant are comparable.
     pub urgency: f32,
     /// Importance of the change expected since the last visit.
     pub expected_importance: f64,
@@ -100,17 +102,55 @@ impl PlannedBudget {
     }
 
     /// Tells a scheduler how much of the current period's budget is spent.
-    pub fn record_spent(
-        &self,
-        store: &Store,
-        scheduler: &mut Scheduler,
-        at: Timestamp,
-    ) -> anyhow::Result<()> {
+    fn record_spent(&self, store: &Store, scheduler: &mut Scheduler, at: Timestamp) -> anyhow::Result<()> {
         let Some(budget) = self.budget else { return Ok(()) };
         let period = budget.period.as_millis().max(1);
         let since = Timestamp::from_millis(at.as_millis().div_euclid(period).saturating_mul(period));
         scheduler.set_spent(store.spent(OVERALL, since)?.0, at);
         Ok(())
+    }
+}
+
+/// What the crawl's plan is made of: its sites, its budget and its options. They are those of the running crawl, also
+/// if they were given on its command line.
+pub struct PlannedCrawl {
+    pub followed: FollowedSites,
+    pub pace: PlannedBudget,
+    pub config: ScheduleConfig,
+}
+
+impl PlannedCrawl {
+    /// With the given budget or, without one, with that in force.
+    pub fn load(
+        archive: &Archive,
+        store: &Store,
+        given: Option<Budget>,
+        at: Timestamp,
+    ) -> anyhow::Result<PlannedCrawl> {
+        let mut followed = FollowedSites::load(archive, store)?;
+        let pace = PlannedBudget::choose(archive, store, given, at)?;
+        let mut config = schedule_config(&archive.settings().crawl, pace.budget);
+        if let Some(crawl) = CrawlRecord::of_running(archive.root()) {
+            if let Some(goal) = crawl.goal.and_then(|goal| goal.parse().ok()) {
+                followed.forget_goals();
+                config.goal = goal;
+            }
+            config.strategy = crawl.strategy.parse().unwrap_or(config.strategy);
+            config.varying_budget = crawl.varying_budget.or(config.varying_budget);
+            config.interval = crawl.interval_secs.map(Span::from_secs).or(config.interval);
+        }
+        if config.strategy == Strategy::FixedInterval {
+            followed.forget_watch_interval();
+        }
+        Ok(PlannedCrawl { followed, pace, config })
+    }
+
+    /// The scheduler as the crawl would have it at an instant: with what the archive shows about its pages, the prices
+    /// of the last checkpoint, and the visits of the budget's period.
+    pub fn scheduler(&self, store: &Store, at: Timestamp) -> anyhow::Result<Scheduler> {
+        let mut scheduler = super::scheduler(store, &self.followed, self.config.clone(), 0, at)?;
+        self.pace.record_spent(store, &mut scheduler, at)?;
+        Ok(scheduler)
     }
 }
 

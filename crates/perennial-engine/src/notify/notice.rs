@@ -1,6 +1,6 @@
 //! Makes the [`Notice`] of a change that matches a rule.
 
-use perennial_core::http::response::Identity;
+use perennial_core::http::response::{Identity, is_refusal};
 use perennial_core::memento::replay_url::escape;
 use perennial_core::notice::{ChangeCondition, ChangeKind, HealthNotice};
 use perennial_core::text::untrusted::{shorten, terminal_safe};
@@ -285,6 +285,9 @@ fn text_lines(op: &str, before: &str, after: &str) -> Vec<NoticeLine> {
 fn event(row: &ChangeRow, kind: ChangeKind, n_changes: usize) -> Option<String> {
     let text = match (kind, &row.identity) {
         (ChangeKind::New, _) => "the page is new".to_owned(),
+        (ChangeKind::Vanished, Identity::Error { status }) if is_refusal(*status) => {
+            format!("the server refuses the page: HTTP status {status}")
+        }
         (ChangeKind::Vanished, Identity::Error { status }) => {
             format!("the page is gone: HTTP status {status}")
         }

@@ -14,7 +14,7 @@ mod urgency;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use perennial_core::pattern::mixture::{Mixture, bucket_index};
-use perennial_core::schedule::{Budget, ClockId, Pacing, PageInfo, ScheduleConfig, VisitOutcome};
+use perennial_core::schedule::{Budget, ClockId, PageInfo, ScheduleConfig, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
@@ -28,6 +28,8 @@ const KEPT_FROM_NEW: f64 = 0.2;
 pub struct PaperScheduler {
     strategy: BaselineStrategy,
     config: ScheduleConfig,
+    /// How often pages are ranked. A page is visited at most once in this time.
+    slot_length: Span,
     budget: Budget,
     start: Timestamp,
     /// Only the length of its periods is used.
@@ -80,17 +82,19 @@ struct PaperSlot {
 
 impl PaperScheduler {
     /// A scheduler without pages. Without a budget it makes no visits.
-    pub fn new(strategy: BaselineStrategy, config: ScheduleConfig, start: Timestamp) -> PaperScheduler {
-        let config = ScheduleConfig {
-            n_periods: config.n_periods.clamp(1, 120),
-            slot: config.slot.max(Span::from_secs(1)),
-            ..config
-        };
+    pub fn new(
+        strategy: BaselineStrategy,
+        config: ScheduleConfig,
+        slot_length: Span,
+        start: Timestamp,
+    ) -> PaperScheduler {
+        let config = ScheduleConfig { n_periods: config.n_periods.clamp(1, 120), ..config };
         PaperScheduler {
             strategy,
             budget: config.budget.unwrap_or(Budget::per_hour(0.0)),
             mixture: Mixture::new(config.n_periods, config.observed),
             config,
+            slot_length: slot_length.max(Span::from_secs(1)),
             start,
             clocks: vec![LocalClock::utc()],
             pages: Vec::new(),
@@ -123,7 +127,7 @@ impl PaperScheduler {
         if self.slot.range.is_some_and(|(_, end)| now < end) {
             return;
         }
-        let millis = self.config.slot.as_millis();
+        let millis = self.slot_length.as_millis();
         let place = now.as_millis().div_euclid(millis);
         let start = match self.slot.range {
             Some(_) => Timestamp::from_millis(place.saturating_mul(millis)),
@@ -191,7 +195,7 @@ impl PaperScheduler {
         self.floor_credit = self.floor_credit.fract() + share * granted.min(capacity as f64);
         let n = (self.floor_credit.floor() as usize).min(n_free);
         let per_slot = (share * granted).max(1e-9);
-        let longest_wait = self.pages.len() as f64 / per_slot * self.config.slot.as_secs_f64();
+        let longest_wait = self.pages.len() as f64 / per_slot * self.slot_length.as_secs_f64();
         let seen_before = f64::from(end_secs) - longest_wait;
         let has_waited =
             |page: &PaperPage| !page.is_new && !page.is_pending && f64::from(page.seen_at) <= seen_before;
@@ -222,7 +226,7 @@ impl PaperScheduler {
     /// Spreads the chosen pages over the slot.
     fn spread_over_slot(&mut self, chosen: &[u32], start: Timestamp, end: Timestamp) {
         let n = chosen.len().max(1) as i64;
-        let length = if self.config.pacing == Pacing::Spread { (end - start).as_millis() } else { 0 };
+        let length = (end - start).as_millis();
         for (rank, &at) in chosen.iter().enumerate() {
             let page = &mut self.pages[at as usize];
             page.urgency = page.urgency.abs();

@@ -173,7 +173,8 @@ mod tests {
         use perennial_core::url::{PageId, SiteId};
         for strategy in [BaselineStrategy::Pattern, BaselineStrategy::ImportancePattern] {
             let start = Timestamp::EPOCH;
-            let mut scheduler = PaperScheduler::new(strategy, ScheduleConfig::default(), start);
+            let mut scheduler =
+                PaperScheduler::new(strategy, ScheduleConfig::default(), Span::from_hours(1), start);
             for (page, weight) in [(0, 1.0), (1, 3.0)] {
                 let info = PageInfo { weight, ..PageInfo::for_site(SiteId(0)) };
                 scheduler.add_page(PageId(page), info);

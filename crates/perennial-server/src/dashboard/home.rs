@@ -60,6 +60,9 @@ pub(crate) struct View {
     parameters: Parameters,
     #[serde(skip)]
     order: ChangeOrder,
+    /// Whether no page was visited twice, so that nothing can have changed.
+    #[serde(skip)]
+    is_too_early: bool,
     /// All sites.
     #[serde(skip)]
     sites: Vec<String>,
@@ -115,6 +118,7 @@ fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Pro
             site: parameters.get("site").map(str::to_owned),
             last_capture: last.map(Time),
             n_pages: rows.len(),
+            is_too_early: rows.is_empty() && last.is_some() && !store.has_second_look()?,
             n_sites: hosts.len(),
             pages: entries(store, rows, query.order)?,
             archive: overview(request, snapshot, summary)?,
@@ -209,8 +213,13 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {
-                h1 { (counted(view.n_pages as u64, "important page change", "important page changes")) }
-                (lead(view))
+                @if view.is_too_early {
+                    h1 { "Too early to tell what changes" }
+                    p.lead { (too_early(view)) }
+                } @else {
+                    h1 { (counted(view.n_pages as u64, "important page change", "important page changes")) }
+                    (lead(view))
+                }
             }
             div.row { a.btn href=(notices_href(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
         }
@@ -258,6 +267,16 @@ fn lead(view: &View) -> Markup {
     }
 }
 
+/// Before a page was visited twice: what happens next.
+fn too_early(view: &View) -> &'static str {
+    match view.archive.is_running {
+        true => {
+            "No page was visited twice yet. The crawl is running: first it captures all pages that it finds, then it visits them again. Plan shows when."
+        }
+        false => "No page was visited twice yet, and no crawl is running. Start one with perennial run.",
+    }
+}
+
 fn filters(view: &View, base: &str) -> Markup {
     let parameters = &view.parameters;
     let since = parameters.get("since").unwrap_or_default();
@@ -299,6 +318,7 @@ fn end(view: &View, base: &str) -> Markup {
             "Name a site, and Perennial visits it politely until you stop it.",
             Some("perennial run https://example.org/"),
         ),
+        (Some(_), 0, _) if view.is_too_early => html! {},
         (Some(_), 0, _) => empty(
             &format!("No change of importance {} or more in this span", view.least),
             "Choose a longer span or a lower importance. The page of each site lists all its pages.",

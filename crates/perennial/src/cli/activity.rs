@@ -6,7 +6,7 @@ use perennial_archive::store::{FailingHost, Outbox};
 use perennial_archive::{Snapshot, now};
 use perennial_core::schedule::local_minute;
 use perennial_core::time::Timestamp;
-use perennial_engine::learn::{self, FollowedSites, NextVisit, PlannedBudget, VisitDescriber};
+use perennial_engine::learn::{self, NextVisit, PlannedCrawl, VisitDescriber};
 use serde::Serialize;
 
 /// Next visits in the report; `perennial plan next` lists more.
@@ -98,10 +98,7 @@ fn next_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<Planned
 
 fn computed_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<NextVisit>> {
     let (archive, store) = (snapshot.archive(), snapshot.store());
-    let followed = FollowedSites::load(archive, store)?;
-    let pace = PlannedBudget::choose(archive, store, None, at)?;
-    let config = learn::schedule_config(&archive.settings().crawl, pace.budget);
-    let mut scheduler = learn::scheduler(store, &followed, config, 0, at)?;
-    pace.record_spent(store, &mut scheduler, at)?;
-    VisitDescriber { store, followed: &followed }.next(&scheduler, at, N_NEXT)
+    let planned = PlannedCrawl::load(archive, store, None, at)?;
+    let scheduler = planned.scheduler(store, at)?;
+    VisitDescriber { store, followed: &planned.followed }.next(&scheduler, at, N_NEXT)
 }

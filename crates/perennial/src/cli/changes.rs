@@ -15,6 +15,7 @@ use regex::Regex;
 
 use super::{Context, Exit, parse_time};
 use perennial_archive::Archive;
+use perennial_archive::lock::is_being_written;
 use perennial_archive::settings::site::parse_selector;
 use perennial_archive::store::{ChangeKey, ChangeOrder, Store};
 use perennial_engine::analyse::{AdFilters, operations_for_people};
@@ -173,7 +174,15 @@ impl Changes {
             }
         }
         if text.is_empty() {
-            text.push_str("no such change\n");
+            text.push_str(match (store.has_second_look()?, is_being_written(archive.root())) {
+                (true, _) => "no such change\n",
+                (false, true) => {
+                    "too early to tell: no page was visited twice yet; a crawl is running, and `perennial plan next` shows its next visits\n"
+                }
+                (false, false) => {
+                    "too early to tell: no page was visited twice yet; no crawl is running, so start one with `perennial run`\n"
+                }
+            });
         }
         if is_cut {
             text.push_str("there are more: --limit 100 shows more, --json all\n");

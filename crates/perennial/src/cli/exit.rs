@@ -14,7 +14,7 @@ pub enum Exit {
     Defects,
     /// A page without words and pictures: 5.
     NothingToRead,
-    /// `visit` found no page: 6.
+    /// `visit` found no page, or `run --once` none at all: 6.
     NotFetched,
     /// Stopped by a signal; the state is safe: 11.
     Interrupted,

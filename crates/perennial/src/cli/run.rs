@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::bail;
 use clap::Args;
-use perennial_core::schedule::units::{parse_budget, parse_bytes, parse_span, write_span};
+use perennial_core::schedule::units::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
@@ -46,7 +46,7 @@ pub(super) struct Run {
     /// Visit every page once, then end
     #[arg(long)]
     once: bool,
-    /// Limit the visits of pages: 1000/1h, or 1000 per --period [default: budget in perennial.toml]
+    /// Limit the visits of pages, such as 1000/1h or 5000/1d [default: budget in perennial.toml]
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<String>,
     /// Limit the bytes fetched per day, such as 2GB [default: bytes_per_day in perennial.toml]
@@ -82,9 +82,6 @@ pub(super) struct Run {
     /// Allow admin actions on the dashboard even if standard error is not a terminal
     #[arg(long, hide = true, conflicts_with = "no_serve")]
     admin: bool,
-    /// Period of a budget without a period; pages are ranked once per period
-    #[arg(long, hide = true, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
-    period: Span,
     /// Strategy that decides which page is visited next
     #[arg(long, hide = true, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
@@ -153,6 +150,7 @@ impl Run {
             Some(CrawlEnd::Interrupted) => Exit::Interrupted,
             Some(CrawlEnd::SizeLimit) => Exit::SizeLimit,
             Some(CrawlEnd::TimeLimit) => Exit::TimeLimit,
+            Some(CrawlEnd::Done) if self.once && has_fetched_nothing(&status) => Exit::NotFetched,
             Some(CrawlEnd::Done | CrawlEnd::OtherSettings) | None => Exit::Done,
         })
     }
@@ -177,29 +175,11 @@ impl Run {
         }
     }
 
-    /// Pages are ranked once per slot, so a shorter interval needs shorter slots.
-    fn slot(&self) -> Span {
-        match self.interval.filter(|_| self.strategy == Strategy::FixedInterval) {
-            Some(interval) if interval < self.period => {
-                super::context::note(format_args!(
-                    "--interval {} is shorter than --period {}: pages are ranked every {0}",
-                    write_span(interval),
-                    write_span(self.period)
-                ));
-                interval.max(Span::from_secs(1))
-            }
-            _ => self.period,
-        }
-    }
-
     fn options(&self) -> anyhow::Result<CrawlOptions> {
         if self.interval.is_some() && self.strategy != Strategy::FixedInterval {
             bail!(
                 "--interval needs --strategy fixed-interval; to visit pages of a site at an interval, use `perennial set SITE --every TIME`"
             );
-        }
-        if self.period <= Span::ZERO {
-            bail!("--period 0: write a time above 0, such as 1h");
         }
         let start = self.start.unwrap_or(Clock::real().now());
         let clock = match self.time_lapse.as_deref() {
@@ -217,9 +197,8 @@ impl Run {
             strategy: self.strategy,
             goal: self.goal,
             varying_budget: self.varying_budget,
-            budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
+            budget: self.budget.as_deref().map(|text| parse_budget(text, Span::from_hours(1))).transpose()?,
             bytes_per_day: self.bytes_per_day,
-            slot: self.slot(),
             interval: self.interval,
             limit: self.limit,
             time_limit,
@@ -233,6 +212,12 @@ impl Run {
             ..CrawlOptions::default()
         })
     }
+}
+
+/// Whether pages were visited and none was captured: no host responded, or all refused.
+fn has_fetched_nothing(status: &CrawlStatus) -> bool {
+    let pages = &status.pages;
+    pages.n_visits > 0 && pages.n_failed + pages.n_refused + pages.n_missing == pages.n_visits
 }
 
 /// Reports notices that receivers have not acknowledged. An unreadable outbox was reported when the crawl began.

@@ -80,8 +80,13 @@ const RENAMED_OPTIONS: [(&str, &str, &str); 9] = [
     ("lab simulate", "--notices", "--announced"),
 ];
 
-/// Options that other programs have, and what to use instead.
-const OPTIONS_OF_OTHER_TOOLS: [(&str, &str, &str); 3] = [
+/// Options that other programs have or this one had, and what to use instead.
+const OPTIONS_OF_OTHER_TOOLS: [(&str, &str, &str); 4] = [
+    (
+        "run",
+        "--period",
+        "write the period into --budget, such as 1000/1h; pages are visited at any time, so there is no other",
+    ),
     ("watch", "--interval", "use --every TIME"),
     ("set", "--interval", "use --every TIME"),
     ("add", "--interval", "use --every TIME"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use perennial_core::schedule::{Budget, Goal, Pacing, ScheduleConfig, Strategy};
+use perennial_core::schedule::{Budget, Goal, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_lab::drive::{self, DriveConfig, Visibility};
 use perennial_lab::quality::Window;
@@ -195,8 +195,6 @@ pub fn demo(
         strategy: options.strategy,
         goal: Some(options.goal),
         budget: Some(daily_budget(&web, options.budget)),
-        slot: SLOT,
-        pacing: PACING,
         time_limit: Some(web.end - resumed),
         delay: Some(Span::ZERO),
         connections: 2,
@@ -223,10 +221,8 @@ pub fn demo(
 const N_SIMULATIONS: u32 = 6;
 const SHIFT_SECS: i64 = 131;
 
-/// Time between two rankings.
+/// Time between two rankings of the papers' strategies.
 const SLOT: Span = Span::from_millis(15 * 60 * 1000);
-/// The slot is so short that its visits are made together, which lets them share commits.
-const PACING: Pacing = Pacing::AtOnce;
 
 fn compare(
     options: &DemoOptions,
@@ -240,11 +236,12 @@ fn compare(
     let fetches = real.captures.iter().map(Vec::len).sum::<usize>() as f64;
     let hours = (web.end - web.start).as_hours_f64();
     let simulate = |strategy, budget, number: u32| {
-        let (budget, goal, slot, pacing) = (Some(budget), options.goal, SLOT, PACING);
-        let schedule = ScheduleConfig { goal, budget, slot, pacing, ..ScheduleConfig::default() };
+        let (budget, goal) = (Some(budget), options.goal);
+        let schedule = ScheduleConfig { goal, budget, ..ScheduleConfig::default() };
         let config = DriveConfig {
             strategy,
             schedule,
+            slot: SLOT,
             visibility: Visibility::Difference,
             known: None,
             announced_share: 0.0,

@@ -4,16 +4,15 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use perennial_core::schedule::units::parse_budget;
-use perennial_core::schedule::{Budget, Goal, Reason, ScheduleConfig, Scheduler, Strategy, local_minute};
+use perennial_core::schedule::{Budget, Goal, Reason, Scheduler, Strategy, local_minute};
 use perennial_core::time::{Span, Timestamp};
 use serde::Serialize;
 
 use crate::cli::{Context, Exit, parse_time};
-use perennial_archive::store::Store;
-use perennial_archive::{Archive, now};
+use perennial_archive::now;
 use perennial_engine::learn::{
-    self, AHEAD, ENOUGH_VISITS, FAR_AHEAD, FollowedSites, NextVisit, PlannedBudget, VisitDescriber,
-    VisitPlan, published_plan, with_published,
+    AHEAD, ENOUGH_VISITS, FAR_AHEAD, NextVisit, PlannedBudget, PlannedCrawl, VisitDescriber, VisitPlan,
+    published_plan, with_published,
 };
 
 /// Number of URLs without a page in the list; all are counted.
@@ -51,9 +50,9 @@ pub(super) struct Next {
     #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
     budget: Option<Budget>,
 
-    /// Strategy that ranks the pages
-    #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
-    strategy: Strategy,
+    /// Strategy that ranks the pages [default: that of the running crawl, else expected-gain]
+    #[arg(long, value_name = "NAME")]
+    strategy: Option<Strategy>,
 
     /// Show the next N visits in order, repeated visits of a page included
     #[arg(long, value_name = "N", conflicts_with_all = ["top", "what_if"])]
@@ -83,16 +82,11 @@ impl Next {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
-        let mut followed = FollowedSites::load(archive, store)?;
-        if self.goal.is_some() {
-            followed.forget_goals();
-        }
-        if self.strategy == Strategy::FixedInterval {
-            followed.forget_watch_interval();
-        }
         let at = self.at.unwrap_or_else(now);
-        let pace = PlannedBudget::choose(archive, store, self.budget, at)?;
-        let scheduler = self.scheduler(archive, store, &followed, &pace, at)?;
+        let mut planned = PlannedCrawl::load(archive, store, self.budget, at)?;
+        self.choose(&mut planned);
+        let scheduler = planned.scheduler(store, at)?;
+        let PlannedCrawl { followed, pace, .. } = planned;
         if self.what_if {
             let Some(budget) = pace.budget else {
                 bail!("--what-if: there is no budget to halve or double; use --budget N/PERIOD")
@@ -130,24 +124,21 @@ impl Next {
     /// Whether the plan of the running crawl answers the question.
     fn is_about_the_crawl(&self) -> bool {
         let is_of_crawl = self.at.is_none() && self.budget.is_none() && self.goal.is_none();
-        is_of_crawl && self.strategy == Strategy::default()
+        is_of_crawl && self.strategy.is_none()
     }
 
-    /// The scheduler as the crawl would have it at that instant.
-    fn scheduler(
-        &self,
-        archive: &Archive,
-        store: &Store,
-        followed: &FollowedSites,
-        pace: &PlannedBudget,
-        at: Timestamp,
-    ) -> anyhow::Result<Scheduler> {
-        let written = learn::schedule_config(&archive.settings().crawl, pace.budget);
-        let goal = self.goal.unwrap_or(written.goal);
-        let config = ScheduleConfig { strategy: self.strategy, goal, ..written };
-        let mut scheduler = learn::scheduler(store, followed, config, 0, at)?;
-        pace.record_spent(store, &mut scheduler, at)?;
-        Ok(scheduler)
+    /// Applies the given goal and strategy.
+    fn choose(&self, planned: &mut PlannedCrawl) {
+        if let Some(goal) = self.goal {
+            planned.followed.forget_goals();
+            planned.config.goal = goal;
+        }
+        if let Some(strategy) = self.strategy {
+            planned.config.strategy = strategy;
+            if strategy == Strategy::FixedInterval {
+                planned.followed.forget_watch_interval();
+            }
+        }
     }
 }
 

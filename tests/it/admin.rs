@@ -321,17 +321,7 @@ struct Crawling {
 
 impl Crawling {
     fn of(archive: &Archive) -> Crawling {
-        let args = [
-            "run",
-            "--no-serve",
-            "--delay",
-            "0",
-            "--budget",
-            "36000/1h",
-            "--allow-private",
-            "--period",
-            "1s",
-        ];
+        let args = ["run", "--no-serve", "--delay", "0", "--budget", "36000/1h", "--allow-private"];
         let mut child = archive.spawn_with_stderr(&args);
         let said = Arc::new(Mutex::new(String::new()));
         let (heard, stderr) = (said.clone(), child.stderr.take().unwrap());

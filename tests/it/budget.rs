@@ -70,7 +70,7 @@ fn visits_stay_within_the_budget_of_all_sites_and_of_each() {
     let archive = Archive::new();
     archive.ok(&["add", &small.url("/"), "--allow-private", "--budget", "4/1h"]);
     archive.ok(&["add", &large.url("/"), "--allow-private"]);
-    crawl(&archive, &["--time-limit", "8h", "--budget", "15/1h", "--period", "15m"]);
+    crawl(&archive, &["--time-limit", "8h", "--budget", "15/1h"]);
     let (of_small, of_all) = (sums(&archive, &small.url("/"), HOUR, None), sums(&archive, "", HOUR, None));
     assert!(of_small.values().all(|&n| n <= 4), "{of_small:?}");
     assert!(of_all.values().all(|&n| n <= 15), "{of_all:?}");
@@ -98,7 +98,7 @@ fn a_restart_does_not_renew_the_budget() {
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.append_settings("\n[crawl]\nbudget = \"6/1h\"\n");
     for _ in 0..4 {
-        crawl(&archive, &["--time-limit", "12m", "--period", "5m"]);
+        crawl(&archive, &["--time-limit", "12m"]);
     }
     let hours = sums(&archive, "", HOUR, None);
     assert!(hours.values().all(|&n| n <= 6), "{hours:?}");

@@ -270,6 +270,79 @@ fn a_watch_that_sees_nothing_says_so_and_says_when_it_sees_again() {
     assert_eq!(reasons, expected, "each once");
 }
 
+/// Each of these has a host of its own, because a host in trouble is left alone for a while.
+#[test]
+fn a_watch_is_blind_through_server_errors_silence_and_names_that_do_not_resolve() {
+    let busy = Web::serve(|_| status(503));
+    let silent = Web::serve(|_| Reply::Silence);
+    let refusing = Web::serve(|request| match request.path.as_str() {
+        "/robots.txt" => status(404),
+        _ if request.n_before == 0 => html("<title>A page</title><h1>A page</h1><p>It has some words.</p>"),
+        _ => status(403),
+    });
+    let (receiver, archive) = (receiver(), Archive::new());
+    let to = format!("webhook:{}", receiver.url("/"));
+    archive.append_settings("[crawl]\nhead_timeout_secs = 1\n");
+    for url in [&busy.url("/"), &silent.url("/"), &refusing.url("/"), "http://no-such-host.invalid/"] {
+        let once = ["watch", url, "--every", "1s", "--failures", "1", "--notify", &to, "--allow-private"];
+        archive.ok(&once);
+    }
+    let running = Running::start(&archive, &[]);
+    wait_until("four blind watches", || of_kind(&receiver, "failing").len() >= 4);
+    running.stop();
+    let reasons: Vec<String> = of_kind(&receiver, "failing")
+        .iter()
+        .map(|notice| notice["changes"][0]["after"].as_str().unwrap().to_owned())
+        .collect();
+    for reason in ["(status 503)", "no response within", "(status 403)", "cannot be resolved"] {
+        assert_eq!(reasons.iter().filter(|found| found.contains(reason)).count(), 1, "{reason}: {reasons:?}");
+    }
+    // A page that is refused is not gone.
+    let of_refusing =
+        |line: &Value| line["url"] == refusing.url("/").as_str() && line["outcome"] == "refused";
+    assert!(archive.log().iter().any(of_refusing), "{:?}", archive.log());
+}
+
+/// `run --once` tells scripts that no host answered.
+#[test]
+fn a_pass_that_fetches_nothing_fails() {
+    let archive = Archive::new();
+    let pass = |more: &[&str]| {
+        let output = archive.run(&[&["run", "http://127.0.0.1:9/", "--once", "--delay", "0"], more].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = pass(&[]);
+    assert_eq!(code, Some(6), "{said}");
+    assert!(said.contains("127.0.0.1, a loopback address: refused"), "{said}");
+}
+
+/// An idle crawl sleeps: it looks for changed settings once a second, and nothing else wakes it.
+#[test]
+fn an_idle_crawl_wakes_about_once_a_second() {
+    let web = Web::serve(|request| match request.path.as_str() {
+        "/" => html("<title>A page</title><p>It is always the same.</p>"),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--every", "1h"]);
+    let mut running = Running::start(&archive, &[]);
+    running.wait_to_say("idle until");
+    let n_switches = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", running.child.id())).unwrap();
+        let of_task = |task: std::io::Result<std::fs::DirEntry>| {
+            let text = std::fs::read_to_string(task.ok()?.path().join("status")).ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+            line.trim().parse::<u64>().ok()
+        };
+        tasks.filter_map(of_task).sum::<u64>()
+    };
+    let (before, since) = (n_switches(), Instant::now());
+    wait_until("three seconds", || since.elapsed() > Duration::from_secs(3));
+    let per_second = (n_switches() - before) as f64 / since.elapsed().as_secs_f64();
+    assert!(per_second < 10.0, "{per_second} wakeups a second");
+    running.stop();
+}
+
 #[test]
 fn a_crawl_says_what_it_does() {
     let web = Web::serve(|request| match request.path.as_str() {
@@ -392,7 +465,10 @@ fn what_stands_in_the_way_is_said_when_a_page_is_added() {
     let options = ["--interval", "1m", "--strategy", "fixed-interval", "--no-serve", "--time-limit", "1s"];
     let output = archive.run(&[&["run", "--allow-private"], &options[..]].concat());
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("--interval 1m is shorter than --period 1h"), "{text}");
+    assert!(!text.contains("shorter"), "any interval is kept: {text}");
+    let output = archive.run(&["run", "--period", "5m"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && text.contains("write the period into --budget"), "{text}");
 }
 
 #[test]

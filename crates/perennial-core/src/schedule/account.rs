@@ -13,7 +13,8 @@ const HOUR: Span = Span::from_hours(1);
 /// Periods from this length on are a limit also if visits may be saved.
 const DAY: Span = Span::from_hours(24);
 
-/// Share of the visits that new pages leave to others.
+/// Share of the visits that new pages leave to others. A site without end has always new pages, and what is known must not
+/// wait for its end.
 const KEPT_FROM_NEW: f64 = 0.2;
 
 /// Visits made and granted.

@@ -10,7 +10,7 @@ use super::{Reason, Scheduler, Strategy, Visit, learn};
 use crate::page::importance::Importance;
 use crate::time::{Span, Timestamp};
 
-/// One of this many visits goes to others while there are new pages.
+/// After so many new pages in a row the next visit goes to others, if one is granted: the fifth that is left to them.
 const NEW_IN_A_ROW: u32 = 4;
 /// Share of the budget for pages that have waited longer than this share needs to visit all pages once. Slow pages
 /// change in bursts, which rates do not tell: a page that is visited four times more rarely than all pages could be
@@ -319,7 +319,7 @@ impl Scheduler {
         }
         let is_renewed = self.unplaced.is_some() || self.renewal.is_some();
         let ring = self.ladder.timers.first().map(|(when, _)| when);
-        let timers = [Some(self.next_hour), ring, self.sweeps.next(), is_renewed.then_some(secs + 1)];
+        let timers = [Some(self.next_hour), ring, self.next_sweep(), is_renewed.then_some(secs + 1)];
         let next = timers.into_iter().flatten().min().unwrap_or(self.next_hour);
         let mut at = self.instant(next.max(secs + 1));
         if let Some(due) = self.promised_wakeup() {

@@ -149,7 +149,7 @@ pub struct ScheduleConfig {
     pub n_periods: u16,
     /// The goal of [`Strategy::ExpectedGain`] on sites without their own goal.
     pub goal: Goal,
-    /// Share of the budget reserved for the pages with the oldest captures. The default is 6 % for
+    /// Share of the budget reserved for the pages with the oldest captures. The default is 25 % for
     /// [`Strategy::ExpectedGain`] and 0 for [`Strategy::FixedInterval`].
     pub floor: Option<f32>,
     /// Whether quiet hours save visits for busy ones. The mean stays the same. Single visits take at most

@@ -13,9 +13,10 @@ use crate::pattern::mixture::{exp_neg, one_minus_exp};
 
 /// A page is looked at again after this time, because further hours are not known.
 const HORIZON_SECS: u32 = 86_400;
-/// Without a budget a page is visited at least this often.
+/// Without a budget a page is visited at least this often, because an estimate of never is never certain.
 const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;
-/// An instant is found within so many seconds, or within this share of the wait.
+/// An instant is found within so many seconds, or within this share of the wait. Estimated rates are less precise, and each
+/// halving costs an exponential.
 const NEAR_SECS: u32 = 4;
 const NEAR_SHARE: u32 = 64;
 /// Pages that one event places at most. A page costs about a microsecond.

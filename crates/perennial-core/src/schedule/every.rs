@@ -130,6 +130,12 @@ impl Scheduler {
         self.promises.due.peek().map(|Reverse((due, _))| self.instant(*due))
     }
 
+    /// The page with an interval of its own that is due next, and when.
+    pub(super) fn first_promise(&self) -> Option<(Timestamp, usize)> {
+        let waiting = self.promises.pages.iter().filter(|(at, _)| !self.pages.has(**at as usize, PENDING));
+        waiting.map(|(at, promise)| (self.instant(promise.due), *at as usize)).min()
+    }
+
     /// Makes a page due again after an outcome at `secs`. After a failure it is due at `retry`, if that is earlier.
     pub(super) fn keep_promise(&mut self, at: usize, secs: u32, retry: Option<u32>) {
         let place = at as u32;

@@ -84,14 +84,18 @@ impl Scheduler {
         then.most_urgent(n).into_iter().map(|at| then.ranked(at, None)).collect()
     }
 
-    /// The page that will probably be visited next, and when at the earliest: the first new page, or the best known one.
-    /// It costs nothing, unlike a forecast.
+    /// The page that will probably be visited next, and when at the earliest: the first new page, the best known one, the
+    /// next that can climb, or one with an interval of its own. It costs nothing, unlike a forecast.
     pub fn next_expected(&self) -> Option<(Timestamp, RankedPage)> {
         let is_new =
             |at: &usize| self.pages.has(*at, FRESH) && !self.pages.has(*at, PENDING | ABSENT | VACANT);
         let new = self.fresh.front().map(|at| *at as usize).filter(is_new);
-        let at = new.or_else(|| self.ladder.top().map(|(at, _)| at))?;
-        Some((self.next_wakeup()?, self.ranked(at, Some(self.reason(at)))))
+        let best = new.or_else(|| self.ladder.top().map(|(at, _)| at));
+        let best = best.and_then(|at| Some((self.next_wakeup()?, at)));
+        let climbing = || self.ladder.timers.first().map(|(when, at)| (self.instant(when), at));
+        let candidates = best.or_else(climbing).into_iter().chain(self.first_promise());
+        let (when, at) = candidates.min()?;
+        Some((when.max(self.now), self.ranked(at, Some(self.reason(at)))))
     }
 
     /// Calls `each` with every visit from `from` up to `until`, in order of time, assuming that no visit finds a

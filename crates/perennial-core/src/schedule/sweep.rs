@@ -66,8 +66,7 @@ struct SweptPage {
 }
 
 impl Sweeps {
-    /// When a site is looked at or a page of a sweep is due.
-    pub(super) fn next(&self) -> Option<u32> {
+    fn next(&self) -> Option<u32> {
         let look = self.look.as_ref().map(|_| 0);
         let site = self.timers.peek().map(|Reverse((when, _))| *when);
         let page = self.queue.peek().map(|Reverse(page)| page.due);
@@ -85,9 +84,18 @@ impl Sweeps {
 }
 
 impl Scheduler {
+    fn makes_sweeps(&self) -> bool {
+        self.sweeps_sites() && self.config.budget.is_some()
+    }
+
+    /// When a site is looked at or a page of a sweep is due.
+    pub(super) fn next_sweep(&self) -> Option<u32> {
+        if self.makes_sweeps() { self.sweeps.next() } else { None }
+    }
+
     /// Looks at the sites whose timers are due.
     pub(super) fn start_sweeps(&mut self) {
-        if !self.sweeps_sites() || self.config.budget.is_none() {
+        if !self.makes_sweeps() {
             return;
         }
         let (secs, mut n_left) = (self.secs(self.now), SLICE);

@@ -21,6 +21,8 @@ const FLOOR: f64 = 0.25;
 const OLD_AT_ONCE: usize = 64;
 /// Pages that one event takes off the top of the ladder because they gain less than when they were placed.
 const MOST_OUTDATED: usize = 1024;
+/// Pages that climb wake a driver after this time at the earliest. A visit may be late by it.
+const CLIMB_SECS: u32 = 10;
 /// While the price falls, the ladder is looked at again after this time at the earliest.
 const LOOK_SECS: u32 = 60;
 
@@ -318,14 +320,20 @@ impl Scheduler {
             return self.now + Span::from_millis(1);
         }
         let is_renewed = self.unplaced.is_some() || self.renewal.is_some();
-        let ring = self.ladder.timers.first().map(|(when, _)| when);
+        // Without a token nothing follows from a page that climbs. Otherwise pages that climb one after the other need
+        // not wake a driver one by one.
+        let ring = self.ladder.timers.first().filter(|_| self.has_token());
+        let ring = ring.map(|(when, _)| when.max(secs + CLIMB_SECS));
         let timers = [Some(self.next_hour), ring, self.next_sweep(), is_renewed.then_some(secs + 1)];
         let next = timers.into_iter().flatten().min().unwrap_or(self.next_hour);
         let mut at = self.instant(next.max(secs + 1));
         if let Some(due) = self.promised_wakeup() {
             at = at.min(due);
         }
-        let has_work = !self.ladder.is_empty() || !self.fresh.is_empty() || !self.probing.is_empty();
+        // A page below the ladder is visited too if visits are left over.
+        let has_work = !self.ladder.is_empty()
+            || self.ladder.timers.first().is_some()
+            || !(self.fresh.is_empty() && self.probing.is_empty());
         if has_work && self.config.budget.is_some() {
             let hours = self.hours_to_token();
             let hours = if hours > 0.0 { hours } else { self.hours_to_single().max(self.hours_to_best()) };

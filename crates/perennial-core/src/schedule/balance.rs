@@ -533,10 +533,7 @@ mod tests {
         for (budget, has_sweeps) in [(2, false), (10, true)] {
             let visits = visits(None, Budget::per_hour(budget as f64), 14);
             assert!(by(&visits, |at, _| hour(at)).values().all(|&n| n <= budget));
-            let hours = by(&visits, |at, _| hour(at));
-            let lost: Vec<i64> =
-                (0..24 * 14).filter(|hour| hours.get(hour).copied().unwrap_or(0) < budget).collect();
-            assert!(visits.len() + 10 >= 24 * 14 * budget.min(10), "{} visits, lost {lost:?}", visits.len());
+            assert!(visits.len() + 10 >= 24 * 14 * budget.min(10), "{} visits", visits.len());
             assert_eq!(visits.iter().any(is_sweep), has_sweeps);
         }
     }

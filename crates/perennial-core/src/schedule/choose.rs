@@ -21,6 +21,9 @@ const FLOOR: f64 = 0.25;
 const OLD_AT_ONCE: usize = 64;
 /// Pages that one event takes off the top of the ladder because they gain less than when they were placed.
 const MOST_OUTDATED: usize = 1024;
+/// The factor by which the ladder reaches further down while it is empty. A few steps then find the best page, whatever it
+/// gains, and each step places all pages anew.
+const LOWER: f32 = 0.01;
 /// Pages that climb wake a driver after this time at the earliest. A visit may be late by it.
 const CLIMB_SECS: u32 = 10;
 /// While the price falls, the ladder is looked at again after this time at the earliest.
@@ -255,7 +258,7 @@ impl Scheduler {
         let wants_any = self.config.budget.is_some() && least == 0.0 && self.unplaced.is_none();
         if wants_any && self.balance.least_gain > LEAST_GAIN && self.config.strategy == Strategy::ExpectedGain
         {
-            self.balance.least_gain = (0.5 * self.balance.least_gain).max(LEAST_GAIN);
+            self.balance.least_gain = (LOWER * self.balance.least_gain).max(LEAST_GAIN);
             self.balance.base = self.balance.base.min(2.0 * self.balance.least_gain / 0.6);
             self.place_all();
         }

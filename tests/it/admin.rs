@@ -256,6 +256,84 @@ fn a_key_begins_one_session_which_ends_on_logout() {
 }
 
 #[test]
+fn a_page_is_followed_and_its_notices_are_set_up_by_forms() {
+    let receiver = Web::serve(|_| status(200));
+    let archive = Archive::new();
+    archive.append_settings("# mine\n");
+    archive.ok(&["add", "https://a.example/", "--scope", "host"]);
+    let served = AdminServer::of(&archive);
+    let (cookie, form) = served.log_in();
+    let get = |path: &str| send_request(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
+    // Nothing is captured yet, so home offers the form at once; without a session it does not.
+    assert!(get("/").contains("<details class=\"follow\" open"));
+    assert!(!send_request(&served.main, "GET", "/", &[]).text().contains("name=\"url\""));
+
+    let secret = receiver.url("/secret-path").replace(':', "%3A");
+    let watch = format!(
+        "form={form}&act=watch&url=a.example%2Fprices&scope=page&every=5m&receiver=webhook&to={secret}&selector=%23prices&appears=sold&min_importance=&vanishes="
+    );
+    let done = served.submit("/admin", &cookie, &watch);
+    assert_eq!(done.status, 303, "{}", done.body);
+    assert!(done.head.contains("location: /page?url=https%3A%2F%2Fa.example%2Fprices"), "{}", done.head);
+    let waiting = get("/page?url=https%3A%2F%2Fa.example%2Fprices");
+    assert!(waiting.contains("Followed, not captured yet") && waiting.contains("perennial run"), "{waiting}");
+    let text = settings(&archive);
+    for expected in [
+        "# mine",
+        "[[page]]\nurl = \"https://a.example/prices\"\nevery = \"5m\"",
+        "name = \"a.example/prices\"",
+        "place = \"https://a.example/prices\"",
+        "selector = \"#prices\"",
+        "appears = \"sold\"",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+
+    // A rule for all sites, its test, and its removal.
+    let rule =
+        format!("form={form}&act=notify&receiver=webhook&to={secret}&place=&name=all&min_importance=0.2");
+    assert_eq!(served.submit("/admin", &cookie, &rule).status, 303);
+    let notices = get("/notices");
+    assert!(notices.contains("Send a test") && !notices.contains("secret-path"), "{notices}");
+    let test = served.submit("/notices/test", &cookie, &format!("form={form}&name=all"));
+    assert!(test.status == 200 && test.body.contains("accepted the test"), "{}", test.body);
+    assert_eq!(receiver.n_requests("/secret-path"), 1);
+    assert_eq!(served.submit("/notices/test", &cookie, "name=all").status, 403, "without the form's token");
+    assert_eq!(served.submit("/notices/test", &cookie, &format!("form={form}&name=none")).status, 400);
+    let remove = format!("form={form}&act=remove-rule&name=all");
+    assert_eq!(served.submit("/admin", &cookie, &remove).status, 303);
+    assert!(!settings(&archive).contains("name = \"all\""));
+    assert!(settings(&archive).contains("name = \"a.example/prices\""));
+
+    // A whole site with a rule for its host.
+    let site =
+        format!("form={form}&act=watch&url=b.example&scope=host&receiver=email&to=me%40b.example&every=");
+    assert_eq!(served.submit("/admin", &cookie, &site).status, 303);
+    let text = settings(&archive);
+    assert!(text.contains("to = \"email:me@b.example\"") && text.contains("place = \"b.example\""), "{text}");
+
+    // Programs are set on the machine only; a wrong field changes nothing.
+    let before = settings(&archive);
+    for (fields, expected) in [
+        ("act=notify&to=command%3Atouch+x", "a program can only be set on the machine"),
+        ("act=watch&url=a.example%2Fx&to=command%3Atouch+x", "a program can only be set on the machine"),
+        ("act=notify&receiver=webhook&to=nowhere", "to: "),
+        ("act=notify&receiver=webhook&to=", "`to` is missing"),
+        ("act=notify&to=me%40a.example&min_importance=2", "min_importance: write a number from 0 to 1"),
+        ("act=notify&to=me%40a.example&appears=%2F(%2F", "appears: "),
+        ("act=watch&url=a.example&scope=all", "scope: "),
+        ("act=remove-rule&name=none", "no rule is named"),
+    ] {
+        let answer = served.submit("/admin", &cookie, &format!("form={form}&{fields}"));
+        assert!(matches!(answer.status, 400 | 409), "{fields}: {}", answer.status);
+        assert!(answer.body.contains(expected), "{fields}: {}", answer.body);
+    }
+    assert_eq!(settings(&archive), before);
+    let log = archive.ok(&["log", "--audit"]);
+    assert!(log.contains("rule `all` for webhook") && !log.contains("secret-path"), "{log}");
+}
+
+#[test]
 fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_reported() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);

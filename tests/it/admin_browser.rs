@@ -140,7 +140,7 @@ fn an_archived_script_cannot_act_for_a_logged_in_admin() {
     }
     assert_eq!(settings(&archive), before);
     assert_eq!(audit_log(&archive), actions_before);
-    // The admin stays logged in, so one button of the dashboard can do what the script could not.
+    // The admin remains logged in, so one button of the dashboard can do what the script could not.
     viewer.visit(&format!("{main}/sites"));
     viewer.until(false, is_admin);
     viewer.outside("document.querySelector('button[value=pause], input[name=act][value=pause]').closest('form').querySelector('button').click(); 'clicked'");

@@ -77,7 +77,7 @@ fn writer_process() {
 fn a_killed_writer_loses_nothing() {
     let (_dir, root) = folder();
     perennial(&root, ["init"]).ok();
-    // Small files, so that kills hit the switch from one file to the next.
+    // Small files, so kills hit the switch from one file to the next.
     perennial_archive::settings::edit(&root.join("perennial.toml"), |document, _| {
         document["warc"]["max_file_bytes"] = toml_edit::value(3_000_000);
         Ok(())

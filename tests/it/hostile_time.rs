@@ -25,7 +25,7 @@ fn news(request: &WebRequest) -> Reply {
     }
 }
 
-/// An archive that follows the site, with a rule whose notices stay in the outbox.
+/// An archive that follows the site, with a rule whose notices remain in the outbox.
 fn watching(web: &Web) -> Archive {
     let archive = Archive::new();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

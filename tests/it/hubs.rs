@@ -56,7 +56,7 @@ fn hub() -> (String, Receiver<HashMap<String, String>>) {
     (format!("http://{address}/hub"), receiver)
 }
 
-/// RFC 2104 with SHA-256, implemented separately so that the test does not depend on the crawler.
+/// RFC 2104 with SHA-256, implemented separately so the test does not depend on the crawler.
 fn signature(secret: &[u8], body: &[u8]) -> String {
     let pad = |with: u8| {
         let mut block = [with; 64];

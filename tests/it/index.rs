@@ -1,4 +1,4 @@
-//! During an endless crawl the index stays small and up to date, and it finds every capture exactly once.
+//! During an endless crawl the index remains small and up to date, and it finds every capture exactly once.
 
 use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody, IndexPace, Snapshot};
 use perennial_core::time::{Span, Timestamp};

@@ -161,7 +161,7 @@ fn cdxj_indexer_gives_our_index() {
     assert_eq!(in_runs, ours);
 }
 
-/// The key, time and all fields of each line, so that spaces in the JSON do not matter.
+/// The key, time and all fields of each line, so spaces in the JSON do not matter.
 fn parsed(index: &str) -> Vec<(String, serde_json::Value)> {
     let line = |line: &str| {
         let at = line.find('{').unwrap();

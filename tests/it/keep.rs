@@ -1,4 +1,4 @@
-//! With `keep = "important"`, the archive stores unimportant versions as deltas. Everything else stays the same.
+//! With `keep = "important"`, the archive stores unimportant versions as deltas. Everything else remains the same.
 
 use std::fs;
 use std::io::Read;

@@ -1,8 +1,9 @@
 //! One language: the words that the glossary of ARCHITECTURE.md replaced occur neither in identifiers nor in comments, help
-//! texts and documents.
+//! texts and documents. A type is found by its name, because no other type has it, and a function says what it does.
 //!
 //! String literals are left out: tables, columns and log fields on disk keep the names they were written with.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,9 @@ const IN_IDENTIFIERS: &[OldWord] = &[
     old("question", "query"),
     old("questions", "queries"),
     old("believed", "estimated"),
+    OldWord { word: "answer", new: "response, result or hit", except: ANSWER },
+    OldWord { word: "answers", new: "responses, results or hits", except: ANSWER },
+    OldWord { word: "answered", new: "responded", except: ANSWER },
     old("drawn", "rendered"),
     old("looked", "observed"),
     old("chance", "probability, seed or p-value"),
@@ -100,6 +104,26 @@ const IN_IDENTIFIERS: &[OldWord] = &[
             "tests/it/",
         ],
     },
+];
+
+/// Where an answer is one: the reply in a thread; subresources for a layout worker or browser; visits that the scheduler or
+/// a strategy has yet to learn from; JSON that a reader of a test receives.
+const ANSWER: &[&str] = &[
+    "crates/perennial-core/src/article/",
+    "crates/perennial-core/src/page/",
+    "crates/perennial-core/src/schedule/",
+    "crates/perennial-lab/",
+    "crates/perennial-render/",
+    "crates/perennial-server/src/rewrite/",
+    "crates/perennial/examples/",
+    "tests/it/",
+];
+
+/// Types that share their name: what both are, and why neither is renamed.
+const SHARED_TYPE_NAMES: [(&str, &str); 3] = [
+    ("Context", "what a command runs in; what an estimate is conditioned on; each is private to its crate"),
+    ("Element", "of a page in a delta; of HTML while it is rewritten"),
+    ("Verdict", "on a claim of the papers; on a reproduction of it"),
 ];
 
 /// Old words that are verbs in the long names of tests.
@@ -261,6 +285,90 @@ fn no_help_text_or_document_uses_an_old_word() {
     assert!(found.is_empty(), "see the glossary of ARCHITECTURE.md: {found:#?}");
 }
 
+/// The product's sources without their tests.
+fn product_files() -> Vec<(String, String)> {
+    let files = files("crates", ".rs").into_iter();
+    let product = files.filter(|(name, _)| name.contains("/src/") && !name.contains("/tests"));
+    let without_tests = |source: String| match source.find("#[cfg(test)]\nmod tests {") {
+        Some(end) => source[..end].to_owned(),
+        None => source,
+    };
+    product.map(|(name, source)| (name, split_source(&without_tests(source)).code)).collect()
+}
+
+/// The names of the types that a source defines. Associated types are indented and left out.
+fn type_names(code: &str) -> Vec<&str> {
+    let defined = |line: &str| {
+        let is_definition = |word: &&str| ["struct", "enum", "trait", "type", "union"].contains(word);
+        let before = line.split_whitespace().position(|word| is_definition(&word))?;
+        let is_visibility =
+            |word: &str| word.starts_with("pub") || ["in", "unsafe"].contains(&word) || word.ends_with(')');
+        line.split_whitespace().take(before).all(is_visibility).then_some(before)
+    };
+    let lines = code.lines().filter(|line| !line.starts_with(' '));
+    let names = lines.filter_map(|line| line.split_whitespace().nth(defined(line)? + 1));
+    names.filter_map(|name| name.split(|c: char| !c.is_ascii_alphanumeric()).next()).collect()
+}
+
+fn types_defined_twice(files: &[(String, String)]) -> Vec<String> {
+    let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, code) in files {
+        for defined in type_names(code) {
+            places.entry(defined).or_default().push(name);
+        }
+    }
+    let twice = places.into_iter().filter(|(_, files)| files.len() > 1);
+    twice.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect()
+}
+
+#[test]
+fn a_type_is_found_by_its_name() {
+    let files = product_files();
+    assert!(files.len() > 300, "only {} sources were found", files.len());
+    let is_listed =
+        |found: &&String| SHARED_TYPE_NAMES.iter().any(|(name, _)| found.starts_with(&format!("{name}:")));
+    let found = types_defined_twice(&files);
+    let unlisted: Vec<_> = found.iter().filter(|found| !is_listed(found)).collect();
+    assert!(unlisted.is_empty(), "give each type a name of its own: {unlisted:#?}");
+    assert_eq!(found.len(), SHARED_TYPE_NAMES.len(), "a listed name is no longer shared");
+}
+
+/// Visible functions with names like `size_of`, which say what they return, but not what they do.
+fn functions_named_of(code: &str) -> Vec<String> {
+    let names = code.lines().filter(|line| line.trim_start().starts_with("pub")).filter_map(|line| {
+        let (_, rest) = line.split_once("fn ")?;
+        rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()
+    });
+    names.filter(|name| name.ends_with("_of")).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_visible_function_is_named_something_of() {
+    let found: Vec<String> = product_files()
+        .iter()
+        .flat_map(|(file, code)| {
+            functions_named_of(code).into_iter().map(move |name| format!("{file}: {name}"))
+        })
+        .filter(|found| !found.ends_with(": for_each_of"))
+        .collect();
+    assert!(found.is_empty(), "say what the function does: {found:#?}");
+}
+
+#[test]
+fn a_shared_type_name_and_a_function_named_of_are_found() {
+    let file = |name: &str, code: &str| (name.to_owned(), code.to_owned());
+    for definition in
+        ["pub struct Told {", "pub(crate) enum Told {", "trait Told {", "pub(in crate::a) type Told = u8;"]
+    {
+        let files = [file("a.rs", definition), file("b.rs", "struct Told<'a>(&'a str);")];
+        assert_eq!(types_defined_twice(&files), ["Told: a.rs, b.rs"], "{definition}");
+    }
+    let different =
+        [file("a.rs", "struct A;\nimpl B {\n    type Output = A;\n}"), file("b.rs", "struct Output;")];
+    assert_eq!(types_defined_twice(&different), Vec::<String>::new());
+    assert_eq!(functions_named_of("    pub(super) async fn host_of(a: u8) {}\nfn name_of() {}"), ["host_of"]);
+}
+
 #[test]
 fn an_old_word_is_found_wherever_it_is_put_back() {
     for source in [
@@ -276,6 +384,7 @@ fn an_old_word_is_found_wherever_it_is_put_back() {
         "let stays = 1;",
         "struct FrontPage { url: u8 }",
         "fn f(address: &str) {}",
+        "fn read_answer() {}",
     ] {
         assert_eq!(old_words_in("a.rs", source).len(), 1, "{source}");
     }

@@ -147,7 +147,7 @@ fn paths_in(line: &str) -> Vec<&str> {
     quoted.filter(is_path).chain(plain.filter(|text| text.starts_with("docs/"))).collect()
 }
 
-/// Resolves a path from the root, from the sources of a crate, or beside the previous path. Decisions may be named by
+/// Resolves a path from the root, from the sources of a crate, or next to the previous path. Decisions may be named by
 /// number.
 fn find(root: &Path, folder: &Path, path: &str) -> Option<PathBuf> {
     let sources = CRATES.map(|(name, _)| root.join("crates").join(name).join("src"));

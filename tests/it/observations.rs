@@ -9,7 +9,7 @@ use perennial_archive::store::{
     ObservationSelection, PackedTree, Store,
 };
 use perennial_core::http::response::{Identity, ResponseKind};
-use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
+use perennial_core::page::change_status::{ChangeStatus, PreviousResponse};
 use perennial_core::page::segment::{BlockTree, Text};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -291,7 +291,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
             let (answer, identity) = (answer.unwrap(), Identity::parse(&identity_of(*answer, *identity)));
             let analysis = analyses.get(&(page, *second));
             let between = ChangeStatus::between(
-                before.as_ref().map(|identity| PreviousAnswer { identity, was_page }),
+                before.as_ref().map(|identity| PreviousResponse { identity, was_page }),
                 kind_of(answer),
                 &identity,
             );

@@ -1,4 +1,4 @@
-//! HTML and JSON -> one line per tag, text or value, so that a changed snapshot shows what changed.
+//! HTML and JSON -> one line per tag, text or value, so a changed snapshot shows what changed.
 //!
 //! The order of attributes and keys and the form of an escape do not matter. A missing escape does: an unescaped tag
 //! has its own line, and escaped text is quoted.

@@ -128,7 +128,7 @@ fn planned_and_made(web: &Web, settings: &str, n: usize) -> [Vec<String>; 3] {
 
 #[test]
 fn the_planned_visits_are_those_of_the_crawl() {
-    // Pages change at each of their first requests and then stay the same. The visits therefore find what the plan
+    // Pages change at each of their first requests and then remain the same. The visits therefore find what the plan
     // expects: nothing.
     let web = serve(30, |page, n_before| n_before.min(4 + page % 3));
     let [planned, made, reasons] =

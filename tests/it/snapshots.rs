@@ -91,8 +91,18 @@ fn subcommands(help: &str) -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_string).collect()
 }
 
+/// The lines of one screen.
+const MAX_HELP_LINES: usize = 45;
+
 fn check_help(command: &[&str], folder: &mut Folder) {
     let text = help(command, "--help");
+    let n_lines = text.lines().count();
+    assert!(
+        n_lines <= MAX_HELP_LINES,
+        "the help of {command:?} has {n_lines} lines and does not fit one screen"
+    );
+    let has_example = text.contains("\nExamples:") || text.contains("\nExample:");
+    assert!(has_example || command == ["render-worker"], "the help of {command:?} has no example");
     folder.check(&[&["perennial"], command].concat().join("-"), &text);
     for name in subcommands(&text) {
         check_help(&[command, &[name.as_str()]].concat(), folder);

@@ -42,8 +42,9 @@ fn documented() -> BTreeMap<String, Vec<String>> {
         if let Some(name) = line.strip_prefix("## `").and_then(|rest| rest.strip_suffix('`')) {
             view = name.to_owned();
             views.insert(view.clone(), Vec::new());
-        } else if let Some((column, _)) = line.strip_prefix("| `").and_then(|rest| rest.split_once('`')) {
-            views.entry(view.clone()).or_default().push(column.to_owned());
+        } else if let Some(columns) = line.strip_prefix("- ").filter(|_| !view.is_empty()) {
+            let names = columns.split(':').next().unwrap().split('`').skip(1).step_by(2);
+            views.entry(view.clone()).or_default().extend(names.map(str::to_owned));
         }
     }
     views

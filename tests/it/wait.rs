@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// The longest wait, even on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// The pause between two checks. It is short at first to notice early results, and grows so that checks do not slow
+/// The pause between two checks. It is short at first to notice early results, and grows so checks do not slow
 /// long waits.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(50);
 

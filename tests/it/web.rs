@@ -138,7 +138,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<WebRequest> {
     Some(WebRequest { path, fields, body, n_before: 0 })
 }
 
-/// Whether the connection stays open.
+/// Whether the connection remains open.
 fn send(mut stream: &TcpStream, reply: Reply, over: &AtomicBool) -> bool {
     match reply {
         Reply::Page(code, fields, body) => {

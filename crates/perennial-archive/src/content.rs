@@ -67,7 +67,7 @@ pub(crate) fn index_mime(content_type: &str) -> Option<String> {
 
 /// The kind of response in a record, and its identity if that is not its digest. `None` if the record is not an
 /// observation. `origin` is the URL with the payload of a revisit.
-pub(crate) fn answer_and_identity(
+pub(crate) fn kind_and_identity(
     url: &str,
     kind: CaptureKind,
     head: Option<&HttpHead>,
@@ -80,24 +80,25 @@ pub(crate) fn answer_and_identity(
     if !matches!(kind, CaptureKind::Response | CaptureKind::Revisit) {
         return (None, None);
     }
-    let answer = ResponseKind::from_response(status, is_broken_off);
-    let alias = origin.filter(|_| answer == ResponseKind::Content && kind == CaptureKind::Revisit);
+    let response_kind = ResponseKind::from_response(status, is_broken_off);
+    let alias = origin.filter(|_| response_kind == ResponseKind::Content && kind == CaptureKind::Revisit);
     if let Some(alias) = alias.filter(|origin| is_longer_name(url, origin)) {
         return (Some(ResponseKind::Redirect), Some(Identity::Alias(alias.to_owned())));
     }
-    let target =
-        (answer == ResponseKind::Redirect).then(|| redirect_target(&Url::parse(url).ok()?, head)).flatten();
+    let target = (response_kind == ResponseKind::Redirect)
+        .then(|| redirect_target(&Url::parse(url).ok()?, head))
+        .flatten();
     let target = target.as_ref().map(Url::as_str);
-    (Some(answer), Identity::from_response(answer, status, target))
+    (Some(response_kind), Identity::from_response(response_kind, status, target))
 }
 
 /// The identity of a page that a browser rendered, if its document was derived from the exchange.
 pub(crate) fn rendered_identity(
     url: &str,
-    answer: Option<ResponseKind>,
+    response_kind: Option<ResponseKind>,
     derived: &[CaptureRow],
 ) -> Option<Identity> {
-    if answer != Some(ResponseKind::Content) {
+    if response_kind != Some(ResponseKind::Content) {
         return None;
     }
     let document = derived.iter().find(|row| rendered_page(&row.url) == Some(url))?;

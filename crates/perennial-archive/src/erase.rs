@@ -103,7 +103,7 @@ pub struct ErasureReport {
     pub n_urls: u64,
     /// The first URLs.
     pub urls: Vec<String>,
-    /// Files beside the archive's own that may contain the same bytes: torn ends, former states.
+    /// Files next to the archive's own that may contain the same bytes: torn ends, former states.
     pub not_erased: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub fn plan_erasure(
     Ok(report)
 }
 
-/// Erases. The caller has asked for confirmation.
+/// Erases. The caller has obtained confirmation.
 pub fn erase(
     archive: &Archive,
     part: &ErasedPart,
@@ -274,7 +274,7 @@ fn copy_range(source: &mut File, from: u64, to: u64, out: &mut impl Write) -> io
     Ok(())
 }
 
-/// The record in place of an erased one. It tells what was here, by type, time and digest, and why it is gone.
+/// The record in place of an erased one. It records the type, time and digest of the record that was here, and the reason of the erasure.
 fn tombstone(
     erasure: &Erasure,
     file: &str,

@@ -41,7 +41,7 @@ pub enum RecordFormat {
     Cdxj,
 }
 
-/// What the exported file contains besides captures.
+/// What the exported file contains apart from captures.
 pub struct ExportOptions<'a> {
     pub format: RecordFormat,
     /// The blocks of each analysed page.
@@ -158,8 +158,10 @@ impl ExportJob<'_> {
     }
 
     /// Stores the index line of a capture at its new offset.
-    fn note_line(&self, name: &str, capture: &Capture, places: &[(u64, u64, u64)]) -> anyhow::Result<()> {
-        let Some(&(_, offset, length)) = places.iter().find(|place| place.0 == capture.offset) else {
+    fn note_line(&self, name: &str, capture: &Capture, places: &[CopiedRecord]) -> anyhow::Result<()> {
+        let Some(&CopiedRecord { offset, length, .. }) =
+            places.iter().find(|place| place.original_offset == capture.offset)
+        else {
             // The other captures of the group are still useful.
             self.n_damaged.set(self.n_damaged.get() + 1);
             return Ok(());
@@ -237,18 +239,29 @@ fn write_warcinfo<W: Write>(
     Ok(())
 }
 
-/// Copies the sound records of a group. Returns old offset, new offset and new length of each relevant record.
+/// The place of a record in an exported file.
+#[derive(Clone, Copy, Debug)]
+struct CopiedRecord {
+    original_offset: u64,
+    offset: u64,
+    length: u64,
+}
+
+/// Copies the sound records of a group. Returns the new place of each relevant record.
 fn copy_group<W: Write>(
     file: &mut File,
     group: &ExchangeGroup,
     out: &mut CountingWriter<W>,
-) -> anyhow::Result<Vec<(u64, u64, u64)>> {
+) -> anyhow::Result<Vec<CopiedRecord>> {
     if group.file.ends_with(".warc.gz") && is_sound(file, group).unwrap_or(false) {
         file.seek(SeekFrom::Start(group.offset))?;
         let start = out.n_bytes;
         io::copy(&mut file.take(group.length), out)?;
-        let moved =
-            |capture: &Capture| (capture.offset, start + capture.offset - group.offset, capture.length);
+        let moved = |capture: &Capture| CopiedRecord {
+            original_offset: capture.offset,
+            offset: start + capture.offset - group.offset,
+            length: capture.length,
+        };
         return Ok(group.captures.iter().map(moved).collect());
     }
     file.seek(SeekFrom::Start(group.offset))?;
@@ -269,7 +282,11 @@ fn copy_group<W: Write>(
         }
         let start = out.n_bytes;
         if let Some(done) = transcribe_record(record, out)? {
-            places.push((done.from.offset, start, done.length));
+            places.push(CopiedRecord {
+                original_offset: done.from.offset,
+                offset: start,
+                length: done.length,
+            });
         }
     }
     Ok(places)

@@ -10,7 +10,7 @@ use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{self, DecodingLimits, decode};
 use perennial_warc::{Record, RecordHeader, WarcItem, WarcReader, contradicts};
 
-use super::content::answer_and_identity;
+use super::content::kind_and_identity;
 use super::links::RENDERED_PREFIX;
 use super::scan::{ScanItem, scan};
 use super::writer::{DELTA_PREFIX, LEFT_OUT_DIGEST};
@@ -203,14 +203,8 @@ impl RecordSource for Archive {
         match header.get(LEFT_OUT_DIGEST) {
             Some(digest) => Some(Identity::parse(digest)),
             None => {
-                answer_and_identity(
-                    &place.url,
-                    place.kind,
-                    head.as_ref(),
-                    false,
-                    header.refers_to_target_uri(),
-                )
-                .1
+                kind_and_identity(&place.url, place.kind, head.as_ref(), false, header.refers_to_target_uri())
+                    .1
             }
         }
     }

@@ -56,7 +56,7 @@ pub enum Repair {
     ForgotRuns { file: String },
     /// The state named captures that the files lack, or was damaged. It was rebuilt from the files.
     MadeStateAnew { why: String },
-    /// The former state was kept beside the rebuilt one.
+    /// The former state was kept next to the rebuilt one.
     KeptState { file: String },
     /// The index contradicted the state. It was rebuilt from the state.
     MadeIndexAnew,

@@ -23,7 +23,7 @@ use perennial_warc::{
 use url::Url;
 
 use super::content::{
-    MAX_FACT_BYTES, answer_and_identity, capture_purpose, hops_in, index_mime, parse_hops, rendered_identity,
+    MAX_FACT_BYTES, capture_purpose, hops_in, index_mime, kind_and_identity, parse_hops, rendered_identity,
 };
 use super::feeds::{may_be_feed, read_feed};
 use super::links::{
@@ -311,19 +311,19 @@ fn capture_row(header: &RecordHeader, block: &RecordBlock) -> Result<Option<Capt
     let left_out = named.filter(|_| content_type.as_deref() == Some(DELTA_MIME));
     let url = left_out.and_then(|_| uri.strip_prefix(DELTA_PREFIX)).unwrap_or(uri).to_string();
     let (digest, content) = capture_digests(header, kind, block);
-    let (answer, identity) = match left_out {
+    let (response_kind, identity) = match left_out {
         Some(digest) => (Some(ResponseKind::Content), Some(Identity::parse(digest))),
         None => {
             let is_broken_off = header.get("WARC-Truncated") == Some("disconnect");
-            let (answer, identity) =
-                answer_and_identity(&url, kind, head, is_broken_off, header.refers_to_target_uri());
-            let confirmed =
-                named.filter(|_| kind == CaptureKind::Revisit && answer == Some(ResponseKind::NotModified));
-            (answer, confirmed.map(Identity::parse).or(identity))
+            let (response_kind, identity) =
+                kind_and_identity(&url, kind, head, is_broken_off, header.refers_to_target_uri());
+            let confirmed = named
+                .filter(|_| kind == CaptureKind::Revisit && response_kind == Some(ResponseKind::NotModified));
+            (response_kind, confirmed.map(Identity::parse).or(identity))
         }
     };
     Ok(Some(CaptureRow {
-        answer,
+        response_kind,
         identity,
         purpose: match left_out {
             Some(_) => Some(PageKind::Page),
@@ -453,7 +453,8 @@ impl ExchangeGrouper {
         let is_rendered_page = |row: &&CaptureRow| rendered.is_some() && rendered_page(&row.url).is_some();
         let documents: Vec<CaptureRow> = captures.iter().filter(is_rendered_page).cloned().collect();
         for mut row in captures {
-            row.identity = row.identity.or_else(|| rendered_identity(&row.url, row.answer, &documents));
+            row.identity =
+                row.identity.or_else(|| rendered_identity(&row.url, row.response_kind, &documents));
             if let Some((page, document)) = &rendered {
                 use_rendered_links(&mut row, page, document);
             }

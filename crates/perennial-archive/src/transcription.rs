@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read, Seek, Write};
 use flate2::write::GzEncoder;
 use perennial_warc::{Record, RecordExtent, RecordHeader, RecordId, WarcVersion, sha1_label};
 
-/// A member up to this size stays in memory until its record has proved sound; a larger one goes to disk.
+/// A member up to this size remains in memory until its record has proved sound; a larger one goes to disk.
 const SPOOL_BYTES: usize = 8 << 20;
 
 /// A record at its new place.

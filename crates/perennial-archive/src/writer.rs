@@ -17,7 +17,7 @@ use perennial_warc::{
     NewRecord, PayloadDigests, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, WrittenRecord,
 };
 
-use super::content::{HOPS, answer_and_identity, capture_purpose, index_mime, rendered_identity};
+use super::content::{HOPS, capture_purpose, index_mime, kind_and_identity, rendered_identity};
 use super::exchange::{
     BodyDigests, CompressedRecords, Exchange, ExchangeMembers, companion_records, feed_row, link_targets,
     response_record, sitemap_targets, with_ip,
@@ -219,7 +219,7 @@ impl ArchiveWriter {
         };
         self.pending_latest.insert(url.to_string(), latest);
         self.pending.push(CaptureRow {
-            answer: Some(ResponseKind::Content),
+            response_kind: Some(ResponseKind::Content),
             identity: Some(Identity::Payload(left_out.content.clone())),
             purpose: Some(PageKind::Page),
             ..CaptureRow::without_http(url, time, CaptureKind::Metadata, DELTA_MIME, delta, &written)
@@ -256,9 +256,9 @@ impl ArchiveWriter {
         let is_left_out = plan.left_out().is_some();
         let is_new_version = !is_left_out && !self.has_version(exchange.url, &digest, content.as_deref())?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
-        let (answer, identity) =
-            answer_and_identity(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
-        let identity = identity.or_else(|| rendered_identity(exchange.url, answer, &derived));
+        let (response_kind, identity) =
+            kind_and_identity(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
+        let identity = identity.or_else(|| rendered_identity(exchange.url, response_kind, &derived));
         let identity = plan.left_out().map(Identity::parse).or(identity);
         let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
         let row = CaptureRow {
@@ -274,7 +274,7 @@ impl ArchiveWriter {
             digest,
             content,
             is_sound: true,
-            answer,
+            response_kind,
             identity,
             purpose: capture_purpose(hops, plan.kind(), &head),
             offset,
@@ -588,7 +588,7 @@ impl CaptureRow {
             digest: digests.sha1,
             content: Some(digests.content),
             is_sound: true,
-            answer: None,
+            response_kind: None,
             identity: None,
             purpose: None,
             offset: written.offset,

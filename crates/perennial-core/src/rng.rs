@@ -1,6 +1,6 @@
 //! A seed -> the same numbers on every machine and in every release.
 //!
-//! Written here instead of taken from a crate, because simulated worlds must stay the same as long as results are
+//! Written here instead of taken from a crate, because simulated worlds must remain the same as long as results are
 //! compared. [`Rng`] is SplitMix64 (Steele, Lea and Flood 2014).
 
 /// The odd number nearest to 2^64 divided by the golden ratio. Its multiples are evenly spread.
@@ -45,7 +45,7 @@ impl Rng {
     }
 }
 
-/// Mixes a number so that each of the 64 bits depends on all of its bits.
+/// Mixes a number: each of the 64 bits depends on all of its bits.
 #[inline]
 pub fn mix(number: u64) -> u64 {
     Rng::new(number).bits()

@@ -17,7 +17,7 @@ use perennial_engine::analyse::{PageAnalyses, PageAnalyst, PageHeadline};
 use perennial_engine::background;
 
 /// The result of analysing the new captures of a page.
-pub(super) struct AnalysedPage {
+pub(super) struct FinishedAnalysis {
     pub(super) page: PageId,
     /// The outcome for the scheduler; `None` without an observation, or if the analysis failed.
     pub(super) outcome: Option<VisitOutcome>,
@@ -34,7 +34,7 @@ pub(super) struct AnalysisPool {
     /// Large documents are analysed on one thread. They neither delay others nor use memory at the same time.
     large_jobs: Sender<PageId>,
     /// Pages whose analysis is complete.
-    pub(super) analysed: UnboundedReceiver<AnalysedPage>,
+    pub(super) analysed: UnboundedReceiver<FinishedAnalysis>,
     /// Set at the end of the crawl. The next crawl analyses what is left in the queues.
     is_over: Arc<AtomicBool>,
 }
@@ -88,7 +88,7 @@ fn work(
     pages: &PageAnalyst,
     page: PageId,
     analyses: &Sender<RecorderMessage>,
-    analysed: &UnboundedSender<AnalysedPage>,
+    analysed: &UnboundedSender<FinishedAnalysis>,
 ) {
     let result = match pages.analyse_new(page) {
         Ok(mut done) => {
@@ -97,11 +97,11 @@ fn work(
             let changes = done.analyses.iter().filter_map(AnalysedChange::new).collect();
             // The analyses go first, because the scheduler may choose the page again as soon as it has the outcome.
             let _ = analyses.send(RecorderMessage::Analyses(done));
-            AnalysedPage { page, outcome, headlines, warning: None, changes }
+            FinishedAnalysis { page, outcome, headlines, warning: None, changes }
         }
         Err(error) => {
             let warning = Some(format!("a capture cannot be analysed: {error:#}"));
-            AnalysedPage { page, outcome: None, headlines: Vec::new(), warning, changes: Vec::new() }
+            FinishedAnalysis { page, outcome: None, headlines: Vec::new(), warning, changes: Vec::new() }
         }
     };
     let _ = analysed.send(result);

@@ -67,25 +67,25 @@ fn count_captures_as_visits(
 
 /// The visit that made a capture.
 fn visit_row<'a>(capture: &'a Capture, target: &VisitTarget, validators: &'a Validators) -> VisitRow<'a> {
-    let answer = capture.answer.unwrap_or(ResponseKind::Failed);
-    let content = capture.content.as_deref().filter(|_| answer == ResponseKind::Content);
+    let response_kind = capture.response_kind.unwrap_or(ResponseKind::Failed);
+    let content = capture.content.as_deref().filter(|_| response_kind == ResponseKind::Content);
     let is_same = target.digest.as_deref() == content;
     VisitRow {
         page: capture.page,
         at: capture.time,
-        ending: match answer {
+        ending: match response_kind {
             ResponseKind::Content if !is_same => VisitEnding::Changed,
             ResponseKind::Content | ResponseKind::NotModified => VisitEnding::Unchanged,
             ResponseKind::Redirect => VisitEnding::Redirected,
             ResponseKind::Gone => VisitEnding::Gone,
             ResponseKind::Failed => VisitEnding::Failed,
         },
-        n_failures: match answer {
+        n_failures: match response_kind {
             ResponseKind::Failed => target.n_failures.saturating_add(1),
             _ => 0,
         },
         payload: content.map(|content| (content, validators)),
-        identity: (answer != ResponseKind::Failed).then_some(&capture.identity),
+        identity: (response_kind != ResponseKind::Failed).then_some(&capture.identity),
         trust: target.trust,
     }
 }

@@ -77,7 +77,7 @@ impl Browser {
     ) -> Result<RenderedPage, String> {
         let runtime = tokio::runtime::Handle::current();
         let (exchanges, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        let answer = |requested_url: &str, deadline: Instant| -> Option<CapturedResource> {
+        let response = |requested_url: &str, deadline: Instant| -> Option<CapturedResource> {
             let is_room = exchanges.lock().is_ok_and(|exchanges| exchanges.len() < MAX_REQUESTS)
                 && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
             let to = Url::parse(requested_url)
@@ -100,7 +100,7 @@ impl Browser {
             let mut chromium =
                 self.chromium.lock().map_err(|_| "it failed on an earlier page".to_string())?;
             self.check(&chromium, url)?;
-            let rendered = chromium.document(&page, &answer).map_err(|error| error.to_string());
+            let rendered = chromium.document(&page, &response).map_err(|error| error.to_string());
             if chromium.n_failed_starts() == 0 {
                 self.count(url, rendered.is_ok());
             }

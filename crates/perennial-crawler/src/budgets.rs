@@ -28,7 +28,7 @@ pub(super) enum Permission {
     Refused {
         /// Start of the next period or day.
         until: Timestamp,
-        /// Whether the overall budget is spent, so that no site may be visited.
+        /// Whether the overall budget is spent, so no site may be visited.
         all: bool,
     },
 }

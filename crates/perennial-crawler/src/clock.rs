@@ -114,7 +114,7 @@ impl Clock {
         match self {
             Clock::Real(real) => {
                 let mut real = real.lock().unwrap_or_else(PoisonError::into_inner);
-                // Both are read under the lock, so that time is monotonic across threads.
+                // Both are read under the lock, so time is monotonic across threads.
                 real.show(system_time(), Instant::now())
             }
             Clock::TimeLapse { factor, start, origin, held_micros } => {

@@ -232,7 +232,7 @@ impl EventReporter {
             _ => {}
         }
         if record.is_observation() && target.n_failures > 0 {
-            // The host is well again, so its next failure is news. What it refuses stays refused.
+            // The host is well again, so its next failure is news. What it refuses remains refused.
             self.failures.retain(|(site, _, is_refused), _| *site != target.site || *is_refused);
             self.send(CrawlEvent::WorksAgain { url: target.url.clone(), n_failures: target.n_failures });
         }
@@ -363,7 +363,7 @@ mod tests {
 
     use super::super::failure::VisitFailure;
     use super::super::record::NewPage;
-    use super::super::record::samples::{SEED, SITE, answered, failed, found, target};
+    use super::super::record::samples::{SEED, SITE, failed, found, responded, target};
     use super::*;
     use perennial_archive::settings::Seed;
     use perennial_archive::store::VisitTarget;
@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(lines(&receiver), ["first capture of http://a.example/1"]);
         reporter.visited(&found(PageId(2), PageKind::Page, at(3)), &seeds);
         assert_eq!((lines(&receiver).len(), reporter.n_unvisited()), (0, 1));
-        reporter.visited(&answered(PageId(3), PageKind::Page, 404, at(6)), &seeds);
+        reporter.visited(&responded(PageId(3), PageKind::Page, 404, at(6)), &seeds);
         assert_eq!(
             lines(&receiver),
             ["first pass of http://a.example/ is complete: 2 pages captured, 1 missing"]
@@ -468,7 +468,7 @@ mod tests {
         let seeds = seeds();
         for page in 0..9 {
             let refused = found(PageId(page), PageKind::Page, at(0));
-            let refused = VisitRecord { answer: Err(VisitFailure::RobotsDisallowed), ..refused };
+            let refused = VisitRecord { response: Err(VisitFailure::RobotsDisallowed), ..refused };
             reporter.visited(&refused, &seeds);
             reporter.visited(&found(PageId(100 + page), PageKind::Page, at(0)), &seeds);
         }

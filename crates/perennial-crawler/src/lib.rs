@@ -84,7 +84,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use analysis::{AnalysedPage, AnalysisPool};
+use analysis::{AnalysisPool, FinishedAnalysis};
 use config_watcher::{ConfigWatcher, RemainingLimits};
 pub use events::CrawlEvent;
 use events::EventReporter;
@@ -381,7 +381,7 @@ impl CrawlLoop {
     fn warn_of_crawl_delay(&mut self, record: &VisitRecord, warn: &mut impl FnMut(&str)) {
         let pause = record.crawl_delay_secs.map(|secs| Span::from_millis((secs * 1000.0) as i64));
         let Some(pause) = pause.filter(|_| !self.slow_hosts.contains(&record.target.site)) else { return };
-        let every = self.policy.followed().every_of(&record.target.url).map(|every| every.interval);
+        let every = self.policy.followed().visit_interval(&record.target.url).map(|every| every.interval);
         if let Some(every) = every.filter(|every| *every < pause) {
             self.slow_hosts.insert(record.target.site);
             warn(&format!(
@@ -417,7 +417,7 @@ impl CrawlLoop {
         }
     }
 
-    fn learn(&mut self, analysed: AnalysedPage, warn: &mut impl FnMut(&str)) {
+    fn learn(&mut self, analysed: FinishedAnalysis, warn: &mut impl FnMut(&str)) {
         analysed.warning.iter().for_each(|warning| warn(warning));
         self.status.n_analysed += u64::from(analysed.outcome.is_some());
         if let Some(reporter) = &self.reporter {

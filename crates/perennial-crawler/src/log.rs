@@ -72,7 +72,7 @@ pub struct CrawlLog {
 }
 
 impl CrawlLog {
-    /// Opens the log of an archive. A line that a killed crawl left unfinished is terminated, so that it does not
+    /// Opens the log of an archive. A line that a killed crawl left unfinished is terminated, so it does not
     /// corrupt the next one.
     pub fn open(root: &Path) -> io::Result<CrawlLog> {
         let path = root.join("crawl.log");

@@ -53,7 +53,7 @@ impl PageWeights {
         self.user[at] = user;
     }
 
-    /// Marks a page as captured, so that its links are known.
+    /// Marks a page as captured, so its links are known.
     pub(super) fn mark_captured(&mut self, page: PageId) {
         let at = page.0 as usize;
         if at >= self.is_captured.len() {

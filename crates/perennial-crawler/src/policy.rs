@@ -269,8 +269,8 @@ impl Policy {
         }
     }
 
-    /// Lets a host in trouble be asked again when a page with an interval of its own is due, instead of after a
-    /// backoff that grows to a day. A pause that the host itself asked for stays.
+    /// Retries a host in trouble when a page with its own interval is due, instead of after a
+    /// backoff that grows to a day. A pause that the host itself requested remains.
     pub(super) fn shorten_backoff(&self, record: &mut VisitRecord) {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return };
         let Some(every) = scheduler.every(record.target.page) else { return };
@@ -459,8 +459,8 @@ impl Policy {
         headlines: Vec<PageHeadline>,
     ) {
         self.large.remove(&page);
-        if let Some((by_answer, at)) = self.analysing.remove(&page) {
-            self.record_outcome(page, outcome.unwrap_or(by_answer), at);
+        if let Some((by_response, at)) = self.analysing.remove(&page) {
+            self.record_outcome(page, outcome.unwrap_or(by_response), at);
             headlines.into_iter().for_each(|headline| self.announce_headline(headline, at));
         }
     }

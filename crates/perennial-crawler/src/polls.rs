@@ -220,7 +220,7 @@ impl FeedPolls {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::samples::{answered, failed, found};
+    use super::super::record::samples::{failed, found, responded};
     use super::*;
     use perennial_archive::store::PageKind;
 
@@ -276,7 +276,7 @@ mod tests {
             waits.push((polls.next_due().unwrap() - at(0)).as_millis() / 60_000);
         }
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 1440]);
-        polls.finish_visit(&answered(PageId(1), PageKind::Feed, 404, at(0)), at(0));
+        polls.finish_visit(&responded(PageId(1), PageKind::Feed, 404, at(0)), at(0));
         assert_eq!(polls.next_due(), Some(at(0) + GONE_WAIT));
     }
 
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_the_user_holds_for_every_answer_of_a_feed() {
+    fn an_interval_of_the_user_holds_for_every_response_of_a_feed() {
         let every = Every { interval: Span::from_secs(90), hours: None };
         let mut polls = FeedPolls::new(None);
         polls.add(PageId(1), SiteId(1), Some(PollInterval { every, clock: LocalClock::utc() }));
@@ -299,15 +299,15 @@ mod tests {
             pace: PollHints { ttl_minutes: Some(60), ..PollHints::default() },
             ..FeedPoll::default()
         };
-        let answers = [
+        let responses = [
             VisitRecord { poll: Some(slow), ..found(PageId(1), PageKind::Feed, at(0)) },
             failed(PageId(1), 5, at(-60)),
-            answered(PageId(1), PageKind::Feed, 404, at(0)),
+            responded(PageId(1), PageKind::Feed, 404, at(0)),
         ];
-        for answer in answers {
+        for response in responses {
             drain(&mut polls, at(1000));
-            polls.finish_visit(&answer, at(0));
-            assert_eq!(polls.next_due(), Some(at(90)), "{:?}", answer.ending());
+            polls.finish_visit(&response, at(0));
+            assert_eq!(polls.next_due(), Some(at(90)), "{:?}", response.ending());
         }
     }
 }

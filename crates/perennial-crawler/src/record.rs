@@ -8,7 +8,7 @@ use perennial_core::http::response::{
     Identity, ResponseKind, Validators, error_name, error_words, host_response, is_refusal, trust_after,
 };
 use perennial_core::http::validator::ValidatorTrust;
-use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
+use perennial_core::page::change_status::{ChangeStatus, PreviousResponse};
 use perennial_core::schedule::VisitOutcome;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -34,7 +34,7 @@ pub(super) struct VisitRecord<E = StoredExchange> {
     pub(super) reason: String,
     pub(super) is_conditional: bool,
     /// The response, or why there is none.
-    pub(super) answer: Result<E, VisitFailure>,
+    pub(super) response: Result<E, VisitFailure>,
     /// Other exchanges of the visit: robots.txt, and requests of the browser.
     pub(super) companions: Vec<E>,
     /// The response as a feed, if it is one.
@@ -98,7 +98,7 @@ impl VisitRecord<FetchedExchange> {
         mut append: impl FnMut(FetchedExchange) -> anyhow::Result<StoredExchange>,
     ) -> anyhow::Result<VisitRecord> {
         let companions = self.companions.into_iter().map(&mut append).collect::<anyhow::Result<_>>()?;
-        let answer = match self.answer {
+        let response = match self.response {
             Ok(exchange) => Ok(append(exchange)?),
             Err(failure) => Err(failure),
         };
@@ -106,7 +106,7 @@ impl VisitRecord<FetchedExchange> {
             target: self.target,
             reason: self.reason,
             is_conditional: self.is_conditional,
-            answer,
+            response,
             companions,
             feed: self.feed,
             discoveries: self.discoveries,
@@ -126,7 +126,7 @@ impl StoredExchange {
         self.truncation == Some(Truncation::Disconnect)
     }
 
-    fn answer_kind(&self) -> ResponseKind {
+    fn response_kind(&self) -> ResponseKind {
         ResponseKind::from_response(self.status, self.is_broken_off())
     }
 }
@@ -134,20 +134,20 @@ impl StoredExchange {
 /// Views for the loop and for politeness.
 impl VisitRecord {
     fn exchange(&self) -> Option<&StoredExchange> {
-        self.answer.as_ref().ok()
+        self.response.as_ref().ok()
     }
 
     fn exchanges(&self) -> impl Iterator<Item = &StoredExchange> {
         self.companions.iter().chain(self.exchange())
     }
 
-    fn answer_kind(&self) -> Option<ResponseKind> {
-        self.exchange().map(StoredExchange::answer_kind)
+    fn response_kind(&self) -> Option<ResponseKind> {
+        self.exchange().map(StoredExchange::response_kind)
     }
 
     /// The response, if it shows what a reader of the page would have seen.
     fn observation(&self) -> Option<&StoredExchange> {
-        self.exchange().filter(|exchange| exchange.answer_kind().is_observation())
+        self.exchange().filter(|exchange| exchange.response_kind().is_observation())
     }
 
     pub(super) fn is_observation(&self) -> bool {
@@ -158,7 +158,7 @@ impl VisitRecord {
     /// later.
     pub(super) fn outcome(&self) -> VisitOutcome {
         let failed = VisitOutcome::Failed { retry_at: Some(self.host.ready_at) };
-        match &self.answer {
+        match &self.response {
             Ok(exchange) => self.change_status(exchange).map_or(failed, VisitOutcome::from),
             Err(failure) if failure.is_absence() => VisitOutcome::Absent,
             Err(_) => failed,
@@ -169,13 +169,13 @@ impl VisitRecord {
         let digest = self.target.digest.clone().map(Identity::Payload);
         let was_page = digest.is_some();
         let before = self.target.identity.as_ref().or(digest.as_ref());
-        let before = before.map(|identity| PreviousAnswer { identity, was_page });
-        ChangeStatus::between(before, exchange.answer_kind(), &exchange.appended.identity)
+        let before = before.map(|identity| PreviousResponse { identity, was_page });
+        ChangeStatus::between(before, exchange.response_kind(), &exchange.appended.identity)
     }
 
     /// How the visit ended, as stored and logged.
     pub(super) fn ending(&self) -> VisitEnding {
-        let exchange = match &self.answer {
+        let exchange = match &self.response {
             Ok(exchange) => exchange,
             Err(failure) if failure.is_absence() => return VisitEnding::Refused,
             Err(_) => return VisitEnding::Failed,
@@ -187,7 +187,7 @@ impl VisitRecord {
             ChangeStatus::Changed(_) | ChangeStatus::Unknown(_) | ChangeStatus::Returned => {
                 VisitEnding::Changed
             }
-            _ if exchange.answer_kind() == ResponseKind::Redirect => VisitEnding::Redirected,
+            _ if exchange.response_kind() == ResponseKind::Redirect => VisitEnding::Redirected,
             _ if is_refusal(exchange.status) => VisitEnding::Refused,
             _ if self.target.digest.is_some() => VisitEnding::Gone,
             _ => VisitEnding::Missing,
@@ -201,7 +201,7 @@ impl VisitRecord {
 
     /// Whether an immediate retry would end the same way.
     pub(super) fn is_final(&self) -> bool {
-        match &self.answer {
+        match &self.response {
             Ok(_) => self.is_observation(),
             Err(failure) => failure.is_final(),
         }
@@ -209,7 +209,7 @@ impl VisitRecord {
 
     /// The name of the error, if any.
     pub(super) fn error(&self) -> Option<&'static str> {
-        match &self.answer {
+        match &self.response {
             Ok(exchange) => error_name(exchange.status, exchange.is_broken_off()),
             Err(failure) => Some(failure.name()),
         }
@@ -217,7 +217,7 @@ impl VisitRecord {
 
     /// Why the visit captured no page, in words; `None` if it did.
     pub(super) fn failure_words(&self) -> Option<String> {
-        match &self.answer {
+        match &self.response {
             Ok(exchange) => error_words(exchange.status, exchange.is_broken_off()),
             Err(failure) => Some(failure.to_string()),
         }
@@ -238,7 +238,7 @@ impl VisitRecord {
 
     /// The response of the host for politeness; `None` if the host received no request.
     pub(super) fn host_response(&self) -> Option<HostResponse> {
-        match &self.answer {
+        match &self.response {
             Ok(exchange) => {
                 let retry_after = exchange.retry_after.as_deref();
                 Some(host_response(exchange.status, exchange.is_broken_off(), retry_after, self.ended_at))
@@ -290,7 +290,7 @@ impl VisitRecord {
     fn payload(&self) -> Option<(&str, &Validators)> {
         static NONE: Validators = Validators { etag: None, last_modified: None };
         let exchange = self.exchange()?;
-        let validators = match exchange.answer_kind() {
+        let validators = match exchange.response_kind() {
             ResponseKind::Content => &exchange.validators,
             // A left-out version that persists is worth its bytes. Without validators the next response contains
             // them.
@@ -304,7 +304,10 @@ impl VisitRecord {
         let target = &self.target;
         match self.exchange() {
             Some(StoredExchange { status, validators, appended, .. })
-                if matches!(self.answer_kind(), Some(ResponseKind::Content | ResponseKind::NotModified)) =>
+                if matches!(
+                    self.response_kind(),
+                    Some(ResponseKind::Content | ResponseKind::NotModified)
+                ) =>
             {
                 let before = target.digest.as_deref().zip(Some(&target.validators));
                 trust_after(target.trust, before, *status, self.is_conditional, &appended.content, validators)
@@ -330,7 +333,7 @@ impl VisitRecord {
             reason: self.reason.clone(),
             outcome: self.ending().name().into(),
             error: self.error().map(Into::into),
-            detail: self.answer.as_ref().err().map(ToString::to_string),
+            detail: self.response.as_ref().err().map(ToString::to_string),
             truncated: exchange.and_then(|exchange| exchange.truncation).map(|why| why.as_str().into()),
             unread: exchange.and_then(|exchange| exchange.unread.clone()),
             millis: self.took.as_millis() as u64,
@@ -394,16 +397,16 @@ pub(super) mod samples {
 
     /// A first visit that found the page.
     pub(crate) fn found(page: PageId, kind: PageKind, at: Timestamp) -> VisitRecord {
-        answered(page, kind, 200, at)
+        responded(page, kind, 200, at)
     }
 
     /// A first visit with a response.
-    pub(crate) fn answered(page: PageId, kind: PageKind, status: u16, at: Timestamp) -> VisitRecord {
+    pub(crate) fn responded(page: PageId, kind: PageKind, status: u16, at: Timestamp) -> VisitRecord {
         VisitRecord {
             target: target(page, kind),
             reason: String::new(),
             is_conditional: false,
-            answer: Ok(exchange(&format!("http://a.example/{}", page.0), status, at)),
+            response: Ok(exchange(&format!("http://a.example/{}", page.0), status, at)),
             companions: Vec::new(),
             feed: None,
             discoveries: Vec::new(),
@@ -421,7 +424,7 @@ pub(super) mod samples {
     pub(crate) fn failed(page: PageId, n_failures: u16, at: Timestamp) -> VisitRecord {
         VisitRecord {
             target: VisitTarget { n_failures: n_failures - 1, ..target(page, PageKind::Page) },
-            answer: Err(FetchError::Timeout(Duration::from_secs(60)).into()),
+            response: Err(FetchError::Timeout(Duration::from_secs(60)).into()),
             host: HostState { ready_at: at + Span::from_secs(60), n_troubles: n_failures },
             ..found(page, PageKind::Page, at)
         }
@@ -461,8 +464,8 @@ mod tests {
         Timestamp::from_secs(1_000_000)
     }
 
-    fn page(answer: Result<StoredExchange, VisitFailure>) -> VisitRecord {
-        VisitRecord { answer, ..found(PageId(1), PageKind::Page, at()) }
+    fn page(response: Result<StoredExchange, VisitFailure>) -> VisitRecord {
+        VisitRecord { response, ..found(PageId(1), PageKind::Page, at()) }
     }
 
     fn status(status: u16) -> Result<StoredExchange, VisitFailure> {
@@ -470,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_or_a_failure_has_one_ending_and_one_error() {
+    fn a_response_or_a_failure_has_one_ending_and_one_error() {
         let broken_off = status(200)
             .map(|exchange| StoredExchange { truncation: Some(Truncation::Disconnect), ..exchange });
         let guarded = FetchError::Guarded {
@@ -478,7 +481,7 @@ mod tests {
             address: [127, 0, 0, 1].into(),
             kind: perennial_core::http::address::AddressKind::Loopback,
         };
-        for (answer, ending, error, is_final) in [
+        for (response, ending, error, is_final) in [
             (status(200), VisitEnding::New, None, true),
             (status(301), VisitEnding::Redirected, None, true),
             (status(404), VisitEnding::Missing, Some("not-found"), true),
@@ -490,7 +493,7 @@ mod tests {
             (Err(guarded.into()), VisitEnding::Failed, Some("guarded"), true),
             (Err(FetchError::Timeout(Duration::ZERO).into()), VisitEnding::Failed, Some("timeout"), false),
         ] {
-            let record = page(answer);
+            let record = page(response);
             assert_eq!((record.ending(), record.error(), record.is_final()), (ending, error, is_final));
             assert_eq!(record.n_failures(), u16::from(ending == VisitEnding::Failed));
             let line = record.log_lines().last().unwrap();
@@ -501,7 +504,7 @@ mod tests {
     #[test]
     fn what_was_known_before_decides_what_a_visit_means() {
         let known = VisitTarget { digest: Some("sha256:a".into()), ..target(PageId(1), PageKind::Page) };
-        let again = |answer| VisitRecord { target: known.clone(), ..page(answer) };
+        let again = |response| VisitRecord { target: known.clone(), ..page(response) };
         assert_eq!(again(status(200)).ending(), VisitEnding::Unchanged);
         assert_eq!(again(status(304)).ending(), VisitEnding::Unchanged);
         assert_eq!(
@@ -516,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frontier_keeps_the_last_full_answer() {
+    fn the_frontier_keeps_the_last_full_response() {
         let row = |record: &VisitRecord| {
             let VisitRow { payload, identity, .. } = record.frontier_row();
             (payload.map(|(digest, _)| digest.to_owned()), identity.map(Identity::to_string))
@@ -526,7 +529,7 @@ mod tests {
         assert_eq!(row(&page(status(503))), (None, None));
         assert_eq!(row(&page(Err(VisitFailure::NoArchive))), (None, None));
         let mut left_out = page(status(304));
-        left_out.answer.as_mut().unwrap().appended.is_left_out = true;
+        left_out.response.as_mut().unwrap().appended.is_left_out = true;
         let validators = left_out.frontier_row().payload.map(|(_, validators)| validators.is_some());
         assert_eq!(validators, Some(false), "the next visit sends no condition");
     }

@@ -191,8 +191,8 @@ impl Recorder {
         let took = Span::from_millis(record.took.as_millis() as i64);
         let state = self.hosts.entry(record.target.site).or_default();
         match record.host_response() {
-            Some(answer) => {
-                state.record(&self.politeness, record.crawl_delay_secs, answer, took, now, rng);
+            Some(response) => {
+                state.record(&self.politeness, record.crawl_delay_secs, response, took, now, rng);
             }
             // The host received no request, so there is no reason to wait.
             None => state.ready_at = state.ready_at.min(now),
@@ -249,7 +249,7 @@ impl Recorder {
     }
 }
 
-/// Adds a requested page to the frontier. A page of no followed site becomes a seed of its own in the state, which no
+/// Adds a requested page to the frontier. A page of no followed site becomes its own seed in the state, which no
 /// crawl visits by itself.
 pub(super) fn put_request(commit: &mut Commit<'_>, seeds: &Seeds, url: &Url) -> anyhow::Result<Discovery> {
     let owner = seeds.owner(url, 1, 0).filter(|number| *number != 0);

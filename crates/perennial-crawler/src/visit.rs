@@ -101,15 +101,15 @@ pub(super) async fn visit(
         warning: None,
         turn: None,
     };
-    let answer = task.run().await;
-    let took = answer.as_ref().map_or(started.elapsed(), |exchange| exchange.fetched.took);
+    let response = task.run().await;
+    let took = response.as_ref().map_or(started.elapsed(), |exchange| exchange.fetched.took);
     let VisitTask { is_conditional, companions, feed, discoveries, crawl_delay_secs, warning, .. } = task;
     let discoveries = discoveries.into_found();
     VisitRecord {
         target,
         reason,
         is_conditional,
-        answer,
+        response,
         companions,
         feed,
         discoveries,
@@ -166,9 +166,9 @@ impl VisitTask<'_> {
             return Ok(());
         }
         let allow_private = self.allows_private(url);
-        let answer = self.shared.robots.get(self.shared, url, allow_private).await;
-        let rules = &answer.origin.rules;
-        if let Some(exchange) = answer.exchange {
+        let response = self.shared.robots.get(self.shared, url, allow_private).await;
+        let rules = &response.origin.rules;
+        if let Some(exchange) = response.exchange {
             self.companions.push(exchange);
             self.discoveries.find_sitemaps(url, rules.as_ref().map_or(&[], Robots::sitemaps));
         }
@@ -322,7 +322,7 @@ impl VisitTask<'_> {
 }
 
 fn conditions(target: &VisitTarget) -> Vec<(&'static str, String)> {
-    // Scripts may change a rendered page while its HTML stays the same. A 304 would hide that.
+    // Scripts may change a rendered page while its HTML remains the same. A 304 would hide that.
     let is_rendered = target.identity.as_ref().is_some_and(Identity::is_rendered);
     if is_rendered || target.digest.is_none() || !target.trust.sends_condition() {
         return Vec::new();

@@ -135,19 +135,19 @@ struct CallbackServer {
 impl CallbackServer {
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let (status, body) = match read_request(&mut stream).await? {
-            Ok(request) => self.answer(&request),
+            Ok(request) => self.response(&request),
             Err(status) => (status, String::new()),
         };
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: {}\r\n\
              Connection: close\r\n\r\n{body}",
             body.len()
         );
-        stream.write_all(answer.as_bytes()).await?;
+        stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await
     }
 
-    fn answer(&self, request: &CallbackRequest) -> (&'static str, String) {
+    fn response(&self, request: &CallbackRequest) -> (&'static str, String) {
         const GONE: &str = "410 Gone";
         let subscriptions = || lock(&self.subscriptions);
         match request.method.as_str() {

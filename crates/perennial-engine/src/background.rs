@@ -1,4 +1,4 @@
-//! Threads beside the crawl: large documents at a lower priority, and a follower of analysed pages.
+//! Threads during the crawl: large documents at a lower priority, and a follower of analysed pages.
 //!
 //! A host can send documents of 32 MB as a few compressed kilobytes. Reading and analysing one takes seconds of a core. Visits of
 //! other hosts must not wait for that.
@@ -50,7 +50,7 @@ impl<M: Send + 'static> PageFollower<M> {
         let _ = self.messages.send(message);
     }
 
-    /// Waits until all pages are processed. Notices may stay unsent.
+    /// Waits until all pages are processed. Notices may remain unsent.
     pub fn finish(self) -> anyhow::Result<()> {
         drop(self.messages);
         join(self.thread)

@@ -4,7 +4,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`background`] | runs threads beside the crawl |
+//! | [`background`] | runs threads during the crawl |
 //! | [`analyse`] | finds visible content, changes and importance of each capture, and stores them |
 //! | [`admin`] | edits perennial.toml for an admin and keeps the audit log |
 //! | [`reach`] | checks URLs before they are followed |

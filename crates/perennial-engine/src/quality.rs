@@ -72,14 +72,14 @@ pub struct ArchiveQuality {
 }
 
 /// One page: its observations and its announced changes.
-struct WatchedPage {
+struct PageSample {
     observations: Vec<TimedObservation>,
     announced: Vec<Timestamp>,
     weight: f64,
     page: PageId,
 }
 
-impl WatchedPage {
+impl PageSample {
     fn has_changed(&self) -> bool {
         self.observations.iter().skip(1).any(|observation| observation.new.is_some())
     }
@@ -117,7 +117,7 @@ pub fn measure(
         for (page, watched) in pages.iter_mut() {
             watched.announced = announced.remove(page).unwrap_or_default().into_iter().collect();
         }
-        let pages: Vec<&WatchedPage> = pages.values().collect();
+        let pages: Vec<&PageSample> = pages.values().collect();
         let mut sums = SiteSums::default();
         sums.add_pages(&pages, &scheduler, until);
         all.add_pages(&pages, &scheduler, until);
@@ -139,7 +139,7 @@ pub fn coherence_over(
     followed: &FollowedSites,
 ) -> anyhow::Result<Vec<CoherenceEstimate>> {
     let sites = watched_pages(store, Some(site), until, followed)?;
-    let pages: Vec<&WatchedPage> = sites.values().flat_map(BTreeMap::values).collect();
+    let pages: Vec<&PageSample> = sites.values().flat_map(BTreeMap::values).collect();
     let at = |at: &Timestamp| {
         let versions: Vec<ObservedVersion> =
             pages.iter().filter_map(|page| version_at(&page.observations, page.weight, *at)).collect();
@@ -148,7 +148,7 @@ pub fn coherence_over(
     Ok(instants.iter().map(at).collect())
 }
 
-type PagesBySite = BTreeMap<SiteId, BTreeMap<PageId, WatchedPage>>;
+type PagesBySite = BTreeMap<SiteId, BTreeMap<PageId, PageSample>>;
 
 /// The pages of every site, or of one, with their observations.
 fn watched_pages(
@@ -171,7 +171,7 @@ fn watched_pages(
                 let rank = rank(&ranks, observation.page);
                 let weight = f64::from(followed.page_weight(&store.page_url(observation.page)?, rank));
                 let (page, observations, announced) = (observation.page, Vec::new(), Vec::new());
-                new.insert(WatchedPage { observations, announced, weight, page })
+                new.insert(PageSample { observations, announced, weight, page })
             }
         };
         page.observations.push(sighting(&observation));
@@ -237,7 +237,7 @@ fn announcers(store: &Store) -> anyhow::Result<BTreeSet<PageId>> {
 }
 
 impl SiteSums {
-    fn add_pages(&mut self, pages: &[&WatchedPage], scheduler: &Scheduler, until: Timestamp) {
+    fn add_pages(&mut self, pages: &[&PageSample], scheduler: &Scheduler, until: Timestamp) {
         let n_changed = pages.iter().filter(|page| page.has_changed()).count();
         for page in pages {
             let is_quiet = !page.has_changed();
@@ -250,7 +250,7 @@ impl SiteSums {
         }
     }
 
-    fn add_page(&mut self, page: &WatchedPage, scheduler: &Scheduler, prior_changes: f64, until: Timestamp) {
+    fn add_page(&mut self, page: &PageSample, scheduler: &Scheduler, prior_changes: f64, until: Timestamp) {
         self.n_pages += 1;
         self.n_captures += page.observations.len() as u64;
         self.n_versions +=

@@ -1,4 +1,4 @@
-//! URLs that somebody wants to follow -> what stands in the way, before a crawl finds out.
+//! URLs that somebody wants to follow -> the obstacles, before a crawl meets them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,9 +52,9 @@ pub fn check_robots(archive: &Archive, targets: &[ReachTarget]) -> Vec<String> {
 }
 
 /// Status and text.
-type RobotsAnswer = (u16, Vec<u8>);
+type RobotsResponse = (u16, Vec<u8>);
 
-async fn fetch_robots(client: &Client, target: &ReachTarget) -> Result<RobotsAnswer, FetchError> {
+async fn fetch_robots(client: &Client, target: &ReachTarget) -> Result<RobotsResponse, FetchError> {
     let Some(url) = canonical::resolve(&target.url, "/robots.txt") else { return Ok((404, Vec::new())) };
     let request = FetchRequest { url: &url, fields: &[], allow_private: target.allow_private };
     let mut fetched = client.fetch_up_to(&request, MAX_BYTES).await?;
@@ -64,7 +64,12 @@ async fn fetch_robots(client: &Client, target: &ReachTarget) -> Result<RobotsAns
 }
 
 /// Why robots.txt keeps a crawl from visiting a URL as wanted.
-fn obstacle((status, text): &RobotsAnswer, agent: &str, target: &ReachTarget, delay: Span) -> Option<String> {
+fn obstacle(
+    (status, text): &RobotsResponse,
+    agent: &str,
+    target: &ReachTarget,
+    delay: Span,
+) -> Option<String> {
     match RobotsStatus::from_http(Some(*status)) {
         RobotsStatus::Unavailable => None,
         RobotsStatus::Unreachable => {
@@ -86,7 +91,7 @@ fn obstacle((status, text): &RobotsAnswer, agent: &str, target: &ReachTarget, de
     }
 }
 
-/// Checks all URLs at the same time. What takes too long is reported as such.
+/// Checks all URLs at the same time. A time-out is reported as such.
 fn check<F>(
     archive: &Archive,
     targets: &[ReachTarget],

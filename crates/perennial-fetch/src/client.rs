@@ -327,7 +327,7 @@ struct BodyReceiver<'a> {
     memory: Vec<u8>,
     file: Option<SpoolFile>,
     n_bytes: u64,
-    /// Whether bytes arrived after the body's end, so that the connection cannot be reused.
+    /// Whether bytes arrived after the body's end, so the connection cannot be reused.
     surplus: bool,
 }
 
@@ -450,7 +450,7 @@ mod tests {
     }
 
     /// A server that sends these bytes to every client, then closes.
-    async fn answer(bytes: &'static [u8]) -> Result<FetchedResponse, FetchError> {
+    async fn response(bytes: &'static [u8]) -> Result<FetchedResponse, FetchError> {
         serve(move |mut stream| async move {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
@@ -487,7 +487,7 @@ mod tests {
     async fn bytes_are_kept_as_they_came() {
         let chunked =
             b"HTTP/1.1 200 oK\r\nx-ODD :  1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-        let mut fetched = answer(chunked).await.unwrap();
+        let mut fetched = response(chunked).await.unwrap();
         let body_at = chunked.len() - b"3\r\nabc\r\n0\r\n\r\n".len();
         assert_eq!(fetched.head.as_bytes(), &chunked[..body_at]);
         assert_eq!(body(&mut fetched), "3\r\nabc\r\n0\r\n\r\n");
@@ -496,23 +496,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn interim_answers_are_passed_over() {
+    async fn interim_responses_are_skipped() {
         let mut fetched =
-            answer(b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.0 200 OK\n\nrest").await.unwrap();
+            response(b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.0 200 OK\n\nrest").await.unwrap();
         assert_eq!((fetched.status(), body(&mut fetched).as_str()), (200, "rest"));
     }
 
     #[tokio::test]
     async fn what_breaks_off_is_cut_and_says_so() {
-        let short = answer(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").await.unwrap();
+        let short = response(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").await.unwrap();
         assert_eq!((short.truncation, short.body.len()), (Some(Truncation::Disconnect), 3));
         let broken =
-            answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX").await.unwrap();
+            response(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX").await.unwrap();
         assert_eq!((broken.truncation, broken.body.len()), (Some(Truncation::Disconnect), 8));
     }
 
     /// Sends these bytes and closes with an unread request, which resets the connection.
-    async fn answer_and_reset(bytes: &'static [u8]) -> FetchedResponse {
+    async fn respond_and_reset(bytes: &'static [u8]) -> FetchedResponse {
         let served = serve(move |mut stream| async move {
             let _ = stream.peek(&mut [0]).await;
             let _ = stream.write_all(bytes).await;
@@ -524,15 +524,15 @@ mod tests {
     async fn a_body_without_a_length_is_whole_only_after_an_orderly_end() {
         let head = b"HTTP/1.0 200 OK\r\n\r\nhalf";
         assert_eq!(
-            (answer(head).await.unwrap().truncation, answer(head).await.unwrap().body.len()),
+            (response(head).await.unwrap().truncation, response(head).await.unwrap().body.len()),
             (None, 4)
         );
-        let reset = answer_and_reset(head).await;
+        let reset = respond_and_reset(head).await;
         assert_eq!((reset.truncation, reset.body.len()), (Some(Truncation::Disconnect), 4));
     }
 
     #[tokio::test]
-    async fn a_body_that_the_disk_does_not_take_is_no_answer() {
+    async fn a_body_that_the_disk_rejects_is_an_error() {
         let large = || {
             serve(|mut stream| async move {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n").await;
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_cut_where_it_is_of_no_more_use() {
+    async fn a_response_is_cut_once_the_rest_is_useless() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         tokio::spawn(async move {
@@ -571,9 +571,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_http_is_an_error() {
-        assert_eq!(answer(b"SSH-2.0-OpenSSH\r\n").await.unwrap_err().kind(), "not-http");
-        assert_eq!(answer(b"HTTP/1.1 200 OK\r\nno end").await.unwrap_err().kind(), "not-http");
-        assert_eq!(answer(b"").await.unwrap_err().kind(), "disconnected");
+        assert_eq!(response(b"SSH-2.0-OpenSSH\r\n").await.unwrap_err().kind(), "not-http");
+        assert_eq!(response(b"HTTP/1.1 200 OK\r\nno end").await.unwrap_err().kind(), "not-http");
+        assert_eq!(response(b"").await.unwrap_err().kind(), "disconnected");
     }
 
     #[tokio::test]

@@ -150,14 +150,14 @@ async fn request_tunnel(tcp: &mut TcpStream, url: &Url) -> Result<(), FetchError
     let head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
     tcp.write_all(head.as_bytes()).await.map_err(error)?;
     // Byte by byte, because the bytes after the head belong to TLS.
-    let mut answer = Vec::new();
-    while super::wire::find_head_end(&answer, answer.len()).is_none() {
-        if answer.len() > 16 << 10 {
+    let mut response = Vec::new();
+    while super::wire::find_head_end(&response, response.len()).is_none() {
+        if response.len() > 16 << 10 {
             return Err(FetchError::Proxy("an endless head".into()));
         }
-        answer.push(tcp.read_u8().await.map_err(error)?);
+        response.push(tcp.read_u8().await.map_err(error)?);
     }
-    let head = perennial_warc::http::HttpHead::parse(&answer);
+    let head = perennial_warc::http::HttpHead::parse(&response);
     match head.status() {
         Some(200..=299) => Ok(()),
         _ => Err(FetchError::Proxy(head.first_line().into_owned())),

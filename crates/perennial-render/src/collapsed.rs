@@ -36,7 +36,7 @@ impl Collapsible {
         let controlled = controlled_ids(dom, &apart);
         let part = |(index, node): (usize, &DomNode)| match apart[index] {
             true => Part::None,
-            false => part_of(dom, node, &controlled),
+            false => hidden_part(dom, node, &controlled),
         };
         let roots: Vec<Part> = dom.nodes.iter().enumerate().map(part).collect();
         let has_any = roots.iter().any(|part| *part != Part::None);
@@ -84,7 +84,7 @@ pub(crate) fn is_closed_details(node: &DomNode) -> bool {
     node.tag() == "details" && node.attribute("open").is_none()
 }
 
-fn part_of(dom: &Dom, node: &DomNode, controlled: &HashSet<&str>) -> Part {
+fn hidden_part(dom: &Dom, node: &DomNode, controlled: &HashSet<&str>) -> Part {
     let parent = node.parent.map(|parent| &dom.nodes[parent as usize]);
     if parent.is_some_and(is_closed_details) && node.tag() != "summary" {
         return Part::Closed;

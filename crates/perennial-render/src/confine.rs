@@ -106,7 +106,7 @@ fn without_new_privileges() -> Option<String> {
 #[cfg(target_os = "linux")]
 fn without_files_and_ports() -> Option<String> {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
-    // Features that the kernel lacks are left out, and the result says so.
+    // Features that the kernel lacks are left out and reported.
     let restricted = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V5))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI::V5)))

@@ -292,7 +292,7 @@ fn display(styles: &ComputedValues) -> Display {
     }
 }
 
-/// Whether the engine has no box for the element, so that it gets the union of its children.
+/// Whether the engine has no box for the element, so it gets the union of its children.
 fn is_boxless(styles: &ComputedValues, node: &Node) -> bool {
     let display = styles.clone_display();
     let is_part_of_table = matches!(

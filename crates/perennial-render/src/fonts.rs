@@ -1,4 +1,4 @@
-//! Maps font names to built-in fonts, so that layout is the same on every machine.
+//! Maps font names to built-in fonts, so layout is the same on every machine.
 //!
 //! DejaVu is wide, like Verdana. Its condensed cut is as wide as Arial on average, so it replaces the families with
 //! Arial's proportions. Lines then break about where a reader's browser breaks them.

@@ -106,7 +106,7 @@ const FLAGS: [&str; 39] = [
     "--disable-speech-api",
     "--disk-cache-size=1",
     "--renderer-process-limit=4",
-    // All frames of a page share a process, so that virtual time covers all of them. There are no cookies or
+    // All frames of a page share a process, so virtual time covers all of them. There are no cookies or
     // passwords here that site isolation would protect.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,AutofillServerCommunication,\
@@ -140,7 +140,7 @@ impl BrowserProcess {
             .envs(kept)
             // No connections to desktop services.
             .envs([("DBUS_SESSION_BUS_ADDRESS", "disabled:"), ("DBUS_SYSTEM_BUS_ADDRESS", "disabled:")])
-            // A separate process group, so that all processes can be measured and ended together.
+            // A separate process group, so all processes can be measured and ended together.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

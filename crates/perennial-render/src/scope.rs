@@ -1,6 +1,6 @@
 //! Decides by the styles of its ancestors whether a node is visible and whether it is fixed to the viewport.
 //!
-//! Both engines use this module, so that the same page has the same visible words in both.
+//! Both engines use this module, so the same page has the same visible words in both.
 
 use perennial_core::page::layout::Rect;
 
@@ -35,7 +35,7 @@ pub(crate) struct StyleCues {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct VisibilityScope {
     pub(crate) is_hidden: bool,
-    /// Whether an ancestor is empty and clips overflow, so that nothing below it is visible. Absolutely positioned
+    /// Whether an ancestor is empty and clips overflow, so nothing below it is visible. Absolutely positioned
     /// nodes are clipped by positioned ancestors only.
     pub(crate) is_cut: bool,
     is_cut_by_positioned: bool,

@@ -45,7 +45,7 @@ pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &NodeMap, f
     }
 }
 
-/// Whether no style applies to single characters, so that words may be shortened.
+/// Whether no style applies to single characters, so words may be shortened.
 fn keeps_words_whole(styles: &ComputedValues) -> bool {
     styles.clone_text_transform() == TextTransform::NONE
         && styles.clone_letter_spacing().0.is_zero()

@@ -7,18 +7,20 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::admin_auth::{AdminAuth, is_same_origin, read_only};
+use super::dashboard::layout::page_href;
 use super::problem::Problem;
 use super::request::Request;
 use super::{ServedArchive, api};
 use crate::body::Body;
 use perennial_archive::now;
+use perennial_archive::settings::site::parse_url;
 use perennial_engine::admin::audit::AuditEntry;
 use perennial_engine::admin::{AdminAction, perform};
 
 /// The longest path to return to.
 const MAX_BACK: usize = 4096;
 /// The fields that JSON may contain.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 18] = [
     "act",
     "url",
     "scope",
@@ -30,6 +32,13 @@ const FIELDS: [&str; 11] = [
     "hours",
     "selector",
     "importance",
+    "name",
+    "place",
+    "receiver",
+    "to",
+    "min_importance",
+    "appears",
+    "vanishes",
 ];
 
 /// An action that a program requests with JSON.
@@ -47,10 +56,24 @@ pub fn perform_for_program(request: &Request<'_>) -> Result<Response<Body>, Prob
 
 /// An action that a form of the dashboard requests.
 pub fn perform_for_form(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let (form, who) = checked_form(request)?;
+    let base = &request.served.base;
+    perform_action(request.served, &who, |name| form.get(name))?;
+    let back = match form.get("act") {
+        // The reader wants to see how the page is doing.
+        Some("watch") => {
+            form.get("url").and_then(|url| parse_url(url).ok()).map(|url| page_href(base, url.as_str()))
+        }
+        _ => None,
+    };
+    Ok(see_other(&back.unwrap_or_else(|| return_path(&form, base)), None))
+}
+
+/// The fields of a form that an admin sent, and who it was.
+pub(crate) fn checked_form(request: &Request<'_>) -> Result<(QueryParameters, String), Problem> {
     let (admin, form) = parse_form(request)?;
     let who = admin.check(request.parts, form.get("form"))?;
-    perform_action(request.served, &who, |name| form.get(name))?;
-    Ok(see_other(&return_path(&form, &request.served.base), None))
+    Ok((form, who))
 }
 
 /// Starts a session.
@@ -61,7 +84,7 @@ pub fn log_in(request: &Request<'_>) -> Result<Response<Body>, Problem> {
         return Err(Problem::bad_request("Log in at /login."));
     }
     let cookie = admin.log_in(form.get("key").unwrap_or_default())?;
-    Ok(see_other(&format!("{}/sites", request.served.base), Some(&cookie)))
+    Ok(see_other(&format!("{}/", request.served.base), Some(&cookie)))
 }
 
 /// Ends a session.

@@ -1,7 +1,7 @@
 //! The body of a stored record: whole or as a stream, checked against the digest that the archive has.
 //!
 //! A stream is pulled: a thread reads the next chunk when the client has taken the last one, so a slow client holds only an open
-//! file. An error found after the first chunk was sent closes the connection, so that no client takes incomplete or wrong bytes
+//! file. An error found after the first chunk was sent closes the connection, so no client takes incomplete or wrong bytes
 //! for the whole body.
 
 use std::future::Future;
@@ -221,15 +221,15 @@ pub struct PulledBody {
     state: PulledState,
 }
 
-type Piece = (Box<dyn Read + Send>, io::Result<Vec<u8>>);
+type BodyPiece = (Box<dyn Read + Send>, io::Result<Vec<u8>>);
 
 enum PulledState {
     Idle(Box<dyn Read + Send>),
-    Reading(JoinHandle<Piece>),
+    Reading(JoinHandle<BodyPiece>),
     Ended,
 }
 
-fn read_piece(mut reader: Box<dyn Read + Send>) -> Piece {
+fn read_piece(mut reader: Box<dyn Read + Send>) -> BodyPiece {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
     let result = (&mut reader).take(PIECE_BYTES as u64).read_to_end(&mut piece);
     (reader, result.map(|_| piece))

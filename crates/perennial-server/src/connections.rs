@@ -26,28 +26,28 @@ pub struct Connections {
 
 #[derive(Debug)]
 struct Connection {
-    client: Client,
+    client: ClientPrefix,
     since: Instant,
-    progress: Arc<Progress>,
+    progress: Arc<ConnectionProgress>,
 }
 
 /// What a connection has done so far.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct ConnectionProgress {
     n_bytes: AtomicU64,
-    /// Whether the client waits for us, so that a lack of progress is not its fault.
-    is_answering: AtomicBool,
+    /// Whether the client waits for us, so a lack of progress is not its fault.
+    is_responding: AtomicBool,
     closing: Notify,
 }
 
 /// An IPv4 address, or the network of an IPv6 address, because a client has all addresses of its network.
-type Client = [u8; 8];
+type ClientPrefix = [u8; 8];
 
 /// The place of a connection, until it is dropped.
-pub struct Place {
+pub struct Admission {
     connections: Arc<Connections>,
     number: u64,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<ConnectionProgress>,
 }
 
 impl Default for Connections {
@@ -62,8 +62,8 @@ impl Connections {
     }
 
     /// A place for a new connection, after closing the slowest one if places have run out. `None` if all are too new to judge.
-    pub fn admit(self: &Arc<Connections>, ip: IpAddr, now: Instant) -> Option<Place> {
-        let client = client_of(ip);
+    pub fn admit(self: &Arc<Connections>, ip: IpAddr, now: Instant) -> Option<Admission> {
+        let client = client_prefix(ip);
         let mut open = self.open();
         let n_own = open.values().filter(|connection| connection.client == client).count();
         if n_own >= self.max_per_client || open.len() >= self.max {
@@ -72,9 +72,10 @@ impl Connections {
             let number = slowest(open.iter().filter(|(_, connection)| is_candidate(connection)), now)?;
             open.remove(&number)?.progress.closing.notify_one();
         }
-        let (number, progress) = (self.next.fetch_add(1, Ordering::Relaxed), Arc::new(Progress::default()));
+        let (number, progress) =
+            (self.next.fetch_add(1, Ordering::Relaxed), Arc::new(ConnectionProgress::default()));
         open.insert(number, Connection { client, since: now, progress: progress.clone() });
-        Some(Place { connections: self.clone(), number, progress })
+        Some(Admission { connections: self.clone(), number, progress })
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<u64, Connection>> {
@@ -82,19 +83,19 @@ impl Connections {
     }
 }
 
-impl Drop for Place {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.connections.open().remove(&self.number);
     }
 }
 
-impl Progress {
+impl ConnectionProgress {
     pub fn add(&self, n_bytes: usize) {
         self.n_bytes.fetch_add(n_bytes as u64, Ordering::Relaxed);
     }
 
-    pub fn set_answering(&self, is_answering: bool) {
-        self.is_answering.store(is_answering, Ordering::Relaxed);
+    pub fn set_responding(&self, is_responding: bool) {
+        self.is_responding.store(is_responding, Ordering::Relaxed);
     }
 
     /// Completes when the connection must end.
@@ -107,7 +108,7 @@ impl Progress {
 fn slowest<'c>(open: impl Iterator<Item = (&'c u64, &'c Connection)>, now: Instant) -> Option<u64> {
     let speed = |(number, connection): (&u64, &Connection)| {
         let age = now.saturating_duration_since(connection.since);
-        let is_busy = connection.progress.is_answering.load(Ordering::Relaxed);
+        let is_busy = connection.progress.is_responding.load(Ordering::Relaxed);
         let n_bytes = connection.progress.n_bytes.load(Ordering::Relaxed);
         (age >= GRACE && !is_busy).then(|| (n_bytes as f64 / age.as_secs_f64(), *number))
     };
@@ -115,7 +116,7 @@ fn slowest<'c>(open: impl Iterator<Item = (&'c u64, &'c Connection)>, now: Insta
     slowest.map(|(_, number)| number)
 }
 
-fn client_of(ip: IpAddr) -> Client {
+fn client_prefix(ip: IpAddr) -> ClientPrefix {
     let mut client = [0; 8];
     match ip.to_canonical() {
         IpAddr::V4(ip) => client[..4].copy_from_slice(&ip.octets()),
@@ -128,7 +129,7 @@ fn client_of(ip: IpAddr) -> Client {
 mod tests {
     use super::*;
 
-    fn is_closed(place: &Place) -> bool {
+    fn is_closed(place: &Admission) -> bool {
         !place.connections.open().contains_key(&place.number)
     }
 
@@ -137,11 +138,11 @@ mod tests {
         let connections = Arc::new(Connections::new(10, 3));
         let (start, client) = (Instant::now(), IpAddr::from([192, 0, 2, 1]));
         let at = |secs: u64| start + Duration::from_secs(secs);
-        let own: Vec<Place> = (0..3).map(|_| connections.admit(client, start).unwrap()).collect();
+        let own: Vec<Admission> = (0..3).map(|_| connections.admit(client, start).unwrap()).collect();
         own.iter().zip([900, 20, 40]).for_each(|(place, n_bytes)| place.progress.add(n_bytes));
         assert!(connections.admit(client, at(1)).is_none(), "all are new");
         assert!(connections.admit([192, 0, 2, 2].into(), at(1)).is_some(), "another client has room");
-        own[1].progress.set_answering(true);
+        own[1].progress.set_responding(true);
         let _new = connections.admit(client, at(10)).unwrap();
         assert_eq!(own.iter().map(is_closed).collect::<Vec<_>>(), [false, false, true]);
     }
@@ -150,7 +151,7 @@ mod tests {
     fn a_full_server_closes_the_slowest_of_all() {
         let connections = Arc::new(Connections::new(4, 3));
         let start = Instant::now();
-        let slow: Vec<Place> =
+        let slow: Vec<Admission> =
             (0..4).filter_map(|n| connections.admit([192, 0, 2, n].into(), start)).collect();
         slow.iter().enumerate().for_each(|(n, place)| place.progress.add(10 * (n + 1)));
         let later = start + Duration::from_secs(10);
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_network_are_one_client() {
-        let client = |ip: &str| client_of(ip.parse().unwrap());
+        let client = |ip: &str| client_prefix(ip.parse().unwrap());
         assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:1"));
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
         assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));

@@ -40,12 +40,12 @@ pub fn record(request: &Request<'_>, digest: &str) -> Result<Response<Body>, Pro
     let found = found.and_then(|found| found).map_err(|error| Problem::internal(&error))?;
     let found = found.ok_or_else(|| Problem::no_such_page(&format!("A record with the digest {digest}")))?;
     let archive = request.served.pool.archive();
-    // The record is read before it is sent, so that damage is reported.
+    // The record is read before it is sent, so damage is reported.
     archive.open_record(&found).map_err(|error| Problem::damaged(&error))?;
     let file = archive.open_warc(&found.file).map_err(|error| Problem::damaged(&error))?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/warc"));
-    let name = format!("attachment; filename=\"record{}\"", extension_of(&found.file));
+    let name = format!("attachment; filename=\"record{}\"", download_extension(&found.file));
     if let Ok(name) = HeaderValue::from_str(&name) {
         headers.insert(header::CONTENT_DISPOSITION, name);
     }
@@ -55,7 +55,7 @@ pub fn record(request: &Request<'_>, digest: &str) -> Result<Response<Body>, Pro
         .map_err(|error| Problem::damaged(&error.into()))
 }
 
-fn extension_of(name: &str) -> &'static str {
+fn download_extension(name: &str) -> &'static str {
     let known = [".warc.gz", ".warc.zst", ".arc.gz", ".arc"];
     known.into_iter().find(|extension| name.ends_with(extension)).unwrap_or(".warc")
 }

@@ -155,7 +155,7 @@ fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<T
 /// if nothing else shows what was valid.
 fn observations_around(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartObservation> {
     let observation = |capture: &Capture| PartObservation {
-        time: second_of(capture.time),
+        time: whole_second(capture.time),
         content: url_hash(&capture.identity.to_string()),
         modified: None,
         is_held: true,
@@ -173,7 +173,7 @@ fn observations_around(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -
 }
 
 /// URLs have seconds, captures may have milliseconds: a capture is the memento of its second.
-fn second_of(time: Timestamp) -> Timestamp {
+fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_secs(time.as_secs())
 }
 
@@ -183,7 +183,7 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
 }
 
 /// The record with the payload of a capture, and the head of its response. A revisit has its own head, because a different server
-/// or URL may have sent the same bytes. The head of a 304 says nothing about the payload.
+/// or URL may have sent the same bytes. The head of a 304 does not describe the payload.
 fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), NoCapture> {
     let archive = snapshot.archive();
     let payload_capture = archive.payload_capture(snapshot.store(), capture).map_err(NoCapture::Failed)?;
@@ -197,9 +197,9 @@ fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, 
     Ok((payload_capture, record, head))
 }
 
-/// Whether a redirect leads to a URL with the same key, as from http to https, which would loop.
+/// Whether a redirect targets a URL with the same key, as from http to https, which would loop.
 fn leads_to_itself(head: &HttpHead, capture: &Capture, key: &str) -> bool {
-    if capture.answer != Some(ResponseKind::Redirect) {
+    if capture.response_kind != Some(ResponseKind::Redirect) {
         return false;
     }
     let target =

@@ -32,7 +32,7 @@ struct FuzzyRule {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct RuleTable {
     #[serde(default)]
     rule: Vec<FuzzyRule>,
 }
@@ -107,7 +107,7 @@ impl FuzzyRule {
 }
 
 fn parse(text: &str) -> anyhow::Result<Vec<FuzzyRule>> {
-    Ok(toml_edit::de::from_str::<Table>(text)?.rule)
+    Ok(toml_edit::de::from_str::<RuleTable>(text)?.rule)
 }
 
 /// The names of a callback in a request and in the archived URL, if they differ.

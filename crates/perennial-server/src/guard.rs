@@ -15,7 +15,7 @@ use hyper::http::{StatusCode, header};
 use perennial_core::url::canonical::host_name;
 use sha2::{Digest, Sha256};
 
-use super::origins::{host_of, without_port};
+use super::origins::{url_host, without_port};
 use super::problem::Problem;
 use super::{Options, Origin};
 
@@ -34,11 +34,11 @@ const SECRET_BYTES: usize = 24;
 pub struct Guard {
     /// Accepted names in `Host`; `None`: any.
     hosts: Option<BTreeSet<String>>,
-    token: Option<Token>,
+    token: Option<AccessToken>,
 }
 
 #[derive(Debug)]
-struct Token {
+struct AccessToken {
     digest: [u8; 32],
     /// Admits our frame to the replay origin, whose host does not get the cookie of the main origin.
     pass: String,
@@ -54,12 +54,12 @@ impl Guard {
         let allowed: Vec<String> = options.allow_hosts.iter().cloned().chain(proxied).collect();
         // With a token, or in public, a name protects nothing.
         let any_host = allowed.is_empty() && (options.public || options.token.is_some());
-        let hosts = ours.chain(addresses.map(|address| host_of(address.ip())));
+        let hosts = ours.chain(addresses.map(|address| url_host(address.ip())));
         let hosts = hosts.chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
         let token = options
             .token
             .as_deref()
-            .map(|token| anyhow::Ok(Token { digest: digest(token), pass: secret()? }));
+            .map(|token| anyhow::Ok(AccessToken { digest: digest(token), pass: secret()? }));
         Ok(Guard { hosts: (!any_host).then_some(hosts), token: token.transpose()? })
     }
 
@@ -136,7 +136,7 @@ fn no_token() -> Problem {
     }
 }
 
-/// Compares two digests in constant time, so that the time reveals nothing about the token.
+/// Compares two digests in constant time, so the time reveals nothing about the token.
 pub fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_requests_for_names_of_ours_are_answered() {
+    fn only_requests_for_our_names_are_served() {
         let guard = guard(Options {
             listen: "192.168.0.7:80".parse().unwrap(),
             allow_hosts: vec!["archive.example".to_string()],

@@ -95,7 +95,7 @@ pub struct Options {
     pub replay_listen: Option<SocketAddr>,
     /// Show the capture closest in time, as other replay systems do, instead of the version that was valid.
     pub closest: bool,
-    /// Host names of this server besides those of loopback and of the listening address.
+    /// Host names of this server apart from those of loopback and of the listening address.
     pub allow_hosts: Vec<String>,
     /// Origins of other pages, such as `https://replayweb.page`, whose scripts may read responses.
     pub allow_origins: Vec<String>,
@@ -176,7 +176,7 @@ impl Server {
         let is_single = archives.len() == 1;
         let mut served: Vec<ServedArchive> = Vec::new();
         for archive in archives {
-            let name = pool::name_of(&archive, |taken| served.iter().any(|other| other.name == taken));
+            let name = pool::unused_name(&archive, |taken| served.iter().any(|other| other.name == taken));
             let base = if is_single { String::new() } else { format!("/{name}") };
             served.push(ServedArchive {
                 name,

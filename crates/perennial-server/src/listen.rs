@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-use super::connections::{Connections, Progress};
+use super::connections::{ConnectionProgress, Connections};
 use super::origins::{Origins, is_usual_loopback};
 use super::{Options, Origin, Server, router};
 use perennial_archive::Archive;
@@ -61,7 +61,7 @@ impl Listeners {
     }
 }
 
-/// The runtime of a server. Its threads have low priority, so that readers do not delay a crawl.
+/// The runtime of a server. Its threads have low priority, so readers do not delay a crawl.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     Ok(builder.max_blocking_threads(MAX_THREADS).on_thread_start(lower_priority).enable_all().build()?)
@@ -117,16 +117,16 @@ async fn accept(listener: TcpListener, server: Arc<Server>, origin: Origin, conn
     }
 }
 
-async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin, progress: Arc<Progress>) {
+async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin, progress: Arc<ConnectionProgress>) {
     // Responses are written whole, so delaying packets would not merge any.
     let _ = stream.set_nodelay(true);
-    let answering = progress.clone();
+    let responding = progress.clone();
     let respond = service_fn(move |request| {
-        let (server, progress) = (server.clone(), answering.clone());
+        let (server, progress) = (server.clone(), responding.clone());
         async move {
-            progress.set_answering(true);
+            progress.set_responding(true);
             let response = router::respond(server, origin, request).await;
-            progress.set_answering(false);
+            progress.set_responding(false);
             Ok::<_, Infallible>(response)
         }
     });
@@ -144,11 +144,11 @@ struct WriteTimeout {
     stream: TcpStream,
     /// Runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
-    progress: Arc<Progress>,
+    progress: Arc<ConnectionProgress>,
 }
 
 impl WriteTimeout {
-    fn new(stream: TcpStream, progress: Arc<Progress>) -> WriteTimeout {
+    fn new(stream: TcpStream, progress: Arc<ConnectionProgress>) -> WriteTimeout {
         WriteTimeout { stream, stalled: None, progress }
     }
 

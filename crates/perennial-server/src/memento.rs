@@ -143,7 +143,7 @@ pub fn timemap(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Prob
     let from = |name: &str| from.map(|from| format!("&{name}={from}")).unwrap_or_default();
     match form {
         "link" => link_timemap(request, url, from("").strip_prefix("&=").map(earliest_time)),
-        "cdxj" => cdx::answer(
+        "cdxj" => cdx::respond(
             request,
             Dialect::Pywb,
             &QueryParameters::parse(&format!("matchType=exact{}", from("from"))),
@@ -151,7 +151,7 @@ pub fn timemap(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Prob
         ),
         "json" => {
             let query = QueryParameters::parse(&format!("matchType=exact&output=json{}", from("from")));
-            cdx::answer(request, Dialect::Pywb, &query, Some(url))
+            cdx::respond(request, Dialect::Pywb, &query, Some(url))
         }
         _ => Err(Problem::bad_request("unknown TimeMap format; write link, cdxj, json or cdx")),
     }
@@ -197,7 +197,7 @@ fn read_mementos(
     for line in snapshot.lines(&range)? {
         let Ok(line) = CdxjLine::parse(&line?) else { continue };
         let Some(time) = line.date() else { continue };
-        // A page ends between two instants, so that the next page can begin with an instant.
+        // A page ends between two instants, so the next page can begin with an instant.
         let is_full = found.len() > PAGE_MEMENTOS;
         if is_full && found.last().is_some_and(|last: &TimemapEntry| last.time != time) {
             break;
@@ -266,11 +266,11 @@ pub fn available(request: &Request<'_>, query: &QueryParameters) -> Result<Respo
         json!({ "status": status.to_string(), "available": true, "url": memento_url, "timestamp": capture.time.to_digits14() })
     });
     let snapshots = closest.map_or(json!({}), |closest| json!({ "closest": closest }));
-    let mut answer = json!({ "url": url, "archived_snapshots": snapshots });
+    let mut body = json!({ "url": url, "archived_snapshots": snapshots });
     if !requested.is_empty() {
-        answer["timestamp"] = requested.into();
+        body["timestamp"] = requested.into();
     }
-    let mut response = Response::new(Body::from(format!("{answer}\n")));
+    let mut response = Response::new(Body::from(format!("{body}\n")));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     allow_all(response.headers_mut());
     Ok(response)

@@ -20,8 +20,8 @@ impl Origins {
     /// The origins of two listeners.
     pub fn of_listeners(main: SocketAddr, replay: SocketAddr) -> Origins {
         let name = match main.ip() == replay.ip() && is_usual_loopback(main.ip()) {
-            true => beside(&host_of(main.ip())).to_string(),
-            false => host_of(replay.ip()),
+            true => beside(&url_host(main.ip())).to_string(),
+            false => url_host(replay.ip()),
         };
         Origins { main: format!("http://{main}"), replay: format!("http://{name}:{}", replay.port()) }
     }
@@ -51,12 +51,12 @@ impl Origins {
     }
 }
 
-/// The name of loopback beside a name.
+/// The name of loopback next to a name.
 fn beside(name: &str) -> &'static str {
     if name == "localhost" { "127.0.0.1" } else { "localhost" }
 }
 
-/// The addresses that `localhost` stands for.
+/// The addresses that `localhost` resolves to.
 pub fn is_usual_loopback(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V4(ip) if ip.octets() == [127, 0, 0, 1])
         || matches!(ip, IpAddr::V6(ip) if ip.is_loopback())
@@ -68,7 +68,7 @@ pub fn is_loopback_name(host: &str) -> bool {
 }
 
 /// An address as URLs write it.
-pub fn host_of(ip: IpAddr) -> String {
+pub fn url_host(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),

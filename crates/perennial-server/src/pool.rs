@@ -1,7 +1,7 @@
 //! Snapshots of an archive for requests, as new as the last commit.
 //!
-//! Each request takes a snapshot and releases it at its end, so that a crawl's commits are visible at once and old states are not
-//! held. The connection stays open, which makes this cheap.
+//! Each request takes a snapshot and releases it at its end, so a crawl's commits are visible at once and old states are not
+//! held. The connection remains open, which makes this cheap.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use perennial_archive::{Archive, SettingsWatch, Snapshot, StateFile};
 /// Idle connections that are kept. Fewer requests run at a time.
 const MAX_KEPT: usize = 32;
 
-/// How long a copy of the state is used if the state cannot be read beside its writer.
+/// How long a copy of the state is used if the state cannot be read next to its writer.
 const COPY_LIFE: Duration = Duration::from_secs(10);
 
 /// Cache memory per connection.
@@ -23,11 +23,11 @@ const CACHE_KIB: i64 = 8 * 1024;
 #[derive(Debug)]
 pub struct Pool {
     archive: Mutex<(Archive, SettingsWatch)>,
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<OpenSnapshot>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct OpenSnapshot {
     snapshot: Snapshot,
     /// The file it reads, because `verify --rebuild` may replace the file.
     file: Option<StateFile>,
@@ -57,17 +57,17 @@ impl Pool {
     /// Reads from the current snapshot.
     pub fn with<T>(&self, read: impl FnOnce(&Snapshot) -> T) -> anyhow::Result<T> {
         let kept = self.take()?;
-        let answer = read(&kept.snapshot);
+        let result = read(&kept.snapshot);
         if kept.snapshot.rest().is_ok() {
             let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if all.len() < MAX_KEPT {
                 all.push(kept);
             }
         }
-        Ok(answer)
+        Ok(result)
     }
 
-    fn take(&self) -> anyhow::Result<Kept> {
+    fn take(&self) -> anyhow::Result<OpenSnapshot> {
         let archive = self.archive();
         let file = archive.state_file();
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -80,12 +80,12 @@ impl Pool {
         }
         let snapshot = archive.snapshot()?;
         snapshot.store().limit_cache(CACHE_KIB)?;
-        Ok(Kept { snapshot, file, opened: Instant::now() })
+        Ok(OpenSnapshot { snapshot, file, opened: Instant::now() })
     }
 }
 
 /// The name of an archive in URLs: its folder's, with a number if the name is taken.
-pub(super) fn name_of(archive: &Archive, is_taken: impl Fn(&str) -> bool) -> String {
+pub(super) fn unused_name(archive: &Archive, is_taken: impl Fn(&str) -> bool) -> String {
     let root = archive.root().canonicalize().unwrap_or_else(|_| archive.root().to_path_buf());
     let folder =
         root.file_name().map(|name| untrusted::file_name(&name.to_string_lossy())).unwrap_or_default();

@@ -13,7 +13,7 @@ use perennial_archive::Snapshot;
 
 /// The format of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum ResponseFormat {
     Html,
     Json,
 }
@@ -28,7 +28,7 @@ pub struct Request<'a> {
     /// The target after the path of its route, as the client wrote it.
     pub rest: &'a str,
     pub query: QueryParameters,
-    pub form: Form,
+    pub form: ResponseFormat,
     /// The body of a POST.
     pub body: &'a [u8],
 }

@@ -25,7 +25,7 @@ use super::dashboard::{
 };
 use super::problem::Problem;
 use super::replay::replay;
-use super::request::{Form, Request};
+use super::request::{Request, ResponseFormat};
 use super::rewrite::assets;
 use super::websites::{self, Asker};
 use super::{Origin, ServedArchive, Server, admin_actions, api, atom, banner, files, guard, memento, pages};
@@ -151,13 +151,13 @@ impl Route {
 /// The first route that matches is taken.
 static MAIN: &[Route] = &[
     exact("/", Read, home),
-    exact("/api/home", Scan, home::answer).api(),
+    exact("/api/home", Scan, home::show).api(),
     exact("/changes", Scan, |r| page(r, changes::load, changes::render)),
     exact("/api/changes", Scan, |r| json(r, changes::load)).api(),
     exact("/search", Scan, |r| page(r, search::load, search::render)),
     exact("/api/search", Scan, |r| json(r, search::load)).api(),
-    exact("/page", Scan, |r| page(r, page::load, page::render)),
-    raw("/page/", Scan, |r| page(r, page::load, page::render)),
+    exact("/page", Scan, page::show),
+    raw("/page/", Scan, page::show),
     exact("/api/page", Scan, |r| json(r, page::load)).api(),
     exact("/sites", Scan, |r| page(r, sites::load, sites::render)),
     exact("/api/sites", Scan, |r| json(r, sites::load)).api(),
@@ -173,6 +173,7 @@ static MAIN: &[Route] = &[
     exact("/api/article", Scan, |r| json(r, articles::load)).api(),
     exact("/notices", Scan, |r| page(r, notices::load, notices::render)),
     exact("/api/notices", Scan, |r| json(r, notices::load)).api(),
+    exact("/notices/test", Build, notices::send_test).post(),
     exact("/pin", Scan, |r| page(r, pin::load, pin::render)),
     exact("/api/pin", Scan, |r| json(r, pin::load)).api(),
     exact("/audit", Read, |r| page(r, admin::load, admin::render)),
@@ -198,14 +199,14 @@ static MAIN: &[Route] = &[
     exact("/healthz", Read, |r| Ok(api::health(r.server))).of_server(),
     exact("/metrics", Scan, |r| api::metrics(r.server)).of_server(),
     exact("/status", Read, |r| Ok(r.server.status())).api(),
-    exact("/cdx", Scan, |r| cdx::answer(r, Dialect::Pywb, &r.query, None)).api(),
-    exact("/cdx/search/cdx", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, None)).api(),
+    exact("/cdx", Scan, |r| cdx::respond(r, Dialect::Pywb, &r.query, None)).api(),
+    exact("/cdx/search/cdx", Scan, |r| cdx::respond(r, Dialect::Wayback, &r.query, None)).api(),
     exact("/wayback/available", Read, |r| memento::available(r, &r.query)).api(),
     under("/record/", Read, |r| files::record(r, r.rest)).api(),
     under("/wacz/", Build, |r| files::wacz(r, &r.query)).api(),
-    under(assets::ROOT, Read, banner::answer).of_server(),
-    exact("/web/timemap/cdx", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, None)).api(),
-    raw("/web/timemap/cdx/", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, Some(r.rest))).api(),
+    under(assets::ROOT, Read, banner::respond).of_server(),
+    exact("/web/timemap/cdx", Scan, |r| cdx::respond(r, Dialect::Wayback, &r.query, None)).api(),
+    raw("/web/timemap/cdx/", Scan, |r| cdx::respond(r, Dialect::Wayback, &r.query, Some(r.rest))).api(),
     raw("/web/timemap/", Scan, |r| memento::timemap(r, r.rest)).api(),
     raw("/web/diff/", Scan, compare::compare),
     exact("/web/changes", Scan, compare::last_change),
@@ -359,7 +360,7 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
         (None, Some(_)) => AdminAccess::LoggedOut,
         (None, None) => AdminAccess::Off,
     };
-    let form = if is_json { Form::Json } else { Form::Html };
+    let form = if is_json { ResponseFormat::Json } else { ResponseFormat::Html };
     let request = Request { server, served, origin, parts, admin, rest, query, form, body };
     if route.scope == RouteScope::Archive && request.field("service-worker").is_some() {
         return Err(Problem::bad_request("Archived service workers are not registered."));
@@ -425,7 +426,7 @@ fn json<V: Serialize>(
 }
 
 fn home(request: &Request<'_>) -> Result<Response<Body>, Problem> {
-    if request.is_unnamed() { Ok(archives(request)) } else { home::answer(request) }
+    if request.is_unnamed() { Ok(archives(request)) } else { home::show(request) }
 }
 
 /// Lists the archives, each with a field for a URL.

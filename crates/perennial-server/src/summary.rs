@@ -17,7 +17,7 @@ use super::dashboard::site::SiteSummary;
 use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
 use perennial_archive::manifest::files_behind;
-use perennial_archive::store::{ArchiveCounts, FailingHost, Store, Texts};
+use perennial_archive::store::{ArchiveCounts, FailingHost, SiteCounts, Store, Texts};
 use perennial_archive::{Archive, Snapshot, now};
 use perennial_engine::learn::{
     self, FollowedSites, NextVisit, PlannedBudget, PlannedCrawl, VisitDescriber, VisitPlan,
@@ -341,7 +341,7 @@ fn site_rows(
 ) -> anyhow::Result<Vec<SiteRow>> {
     let known: HashMap<&str, &SiteQuality> =
         quality.iter().flat_map(|quality| &quality.sites).map(|site| (site.host.as_str(), site)).collect();
-    let row = |(host, n_pages, n_captures): (String, u64, u64)| SiteRow {
+    let row = |SiteCounts { host, n_pages, n_captures }| SiteRow {
         completeness: known.get(host.as_str()).and_then(|site| completeness(site)),
         warning: failing.iter().find(|failing| failing.host == host).map(failure_title),
         host,

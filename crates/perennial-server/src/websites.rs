@@ -33,7 +33,7 @@ impl Asker {
     }
 }
 
-/// Refuses requests of other websites' pages, except links to us. A frame is refused by its policy, so that the page around it
+/// Refuses requests of other websites' pages, except links to us. A frame is refused by its policy, so the page around it
 /// does not learn whether there is anything to show.
 pub fn check(server: &Server, origin: Origin, parts: &Parts) -> Result<(), Problem> {
     let field = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());

@@ -128,7 +128,7 @@ pub enum WarcVersion {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordHeader {
     pub(super) version: WarcVersion,
-    /// All names and values in sequence, so that any number of fields takes one allocation.
+    /// All names and values in sequence, so any number of fields takes one allocation.
     text: String,
     fields: Vec<(Range<u32>, Range<u32>)>,
 }

@@ -371,7 +371,7 @@ fn default_port(scheme: &[u8]) -> Option<u16> {
     }
 }
 
-/// Resolves `.` and `..`, and drops empty segments. A `..` above the root stays in the path.
+/// Resolves `.` and `..`, and drops empty segments. A `..` above the root remains in the path.
 fn normalise_path(path: &[u8]) -> Vec<u8> {
     let mut kept: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&b| b == b'/').skip(1) {

@@ -129,7 +129,7 @@ fn main() -> anyhow::Result<()> {
     let store = archive.store()?;
     let texts = Texts::open_read(&archive.texts_path())?.ok_or_else(|| anyhow::anyhow!("no text index"))?;
     let web = LivingWeb::new(SEED, Timestamp::parse(START)?, DAYS);
-    let hosts: Vec<String> = store.sites()?.into_iter().map(|(host, ..)| host).collect();
+    let hosts: Vec<String> = store.sites()?.into_iter().map(|site| site.host).collect();
     let mut planted = Vec::new();
     for (number, page) in web.pages.iter().enumerate() {
         let name = web.sites[page.site].name;

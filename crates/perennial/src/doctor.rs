@@ -41,7 +41,7 @@ pub enum Health {
 
 /// A finding about one part of the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Finding {
+pub struct MachineCheck {
     /// Name of the part, in one or two words.
     pub part: &'static str,
     /// How much it matters.
@@ -53,22 +53,22 @@ pub struct Finding {
     pub hint: Option<String>,
 }
 
-impl Finding {
-    fn well(part: &'static str, found: impl Into<String>) -> Finding {
-        Finding { part, health: Health::Well, found: found.into(), hint: None }
+impl MachineCheck {
+    fn well(part: &'static str, found: impl Into<String>) -> MachineCheck {
+        MachineCheck { part, health: Health::Well, found: found.into(), hint: None }
     }
 
-    fn warning(part: &'static str, found: impl Into<String>, hint: &str) -> Finding {
-        Finding { part, health: Health::Warning, found: found.into(), hint: Some(hint.to_owned()) }
+    fn warning(part: &'static str, found: impl Into<String>, hint: &str) -> MachineCheck {
+        MachineCheck { part, health: Health::Warning, found: found.into(), hint: Some(hint.to_owned()) }
     }
 
-    fn fault(part: &'static str, found: impl Into<String>, hint: &str) -> Finding {
-        Finding { health: Health::Fault, ..Finding::warning(part, found, hint) }
+    fn fault(part: &'static str, found: impl Into<String>, hint: &str) -> MachineCheck {
+        MachineCheck { health: Health::Fault, ..MachineCheck::warning(part, found, hint) }
     }
 }
 
 /// Runs all checks. The folder of the archive need not exist.
-pub fn examine(folder: &Path, archive: Option<&Archive>) -> anyhow::Result<Vec<Finding>> {
+pub fn examine(folder: &Path, archive: Option<&Archive>) -> anyhow::Result<Vec<MachineCheck>> {
     let (real_before, steady_before) = (SystemTime::now(), Instant::now());
     let settings = archive.map(|archive| archive.settings().crawl.clone()).unwrap_or_default();
     let mut findings = vec![check_user(rustix::process::geteuid().is_root())];
@@ -96,7 +96,7 @@ fn newest_capture(archive: &Archive) -> anyhow::Result<Option<Timestamp>> {
 }
 
 /// Rules that cannot fire.
-fn check_rules(archive: &Archive) -> anyhow::Result<Option<Finding>> {
+fn check_rules(archive: &Archive) -> anyhow::Result<Option<MachineCheck>> {
     const PART: &str = "notices";
     if archive.settings().notify.is_empty() {
         return Ok(None);
@@ -104,33 +104,35 @@ fn check_rules(archive: &Archive) -> anyhow::Result<Option<Finding>> {
     let silent = silent_rules(archive)?;
     let text: Vec<String> = silent.iter().map(SilentRule::to_string).collect();
     Ok(Some(match silent.is_empty() {
-        true => Finding::well(PART, "every rule can fire"),
-        false => Finding::fault(PART, text.join("; "), "correct [[notify]] or [[site]] in perennial.toml"),
+        true => MachineCheck::well(PART, "every rule can fire"),
+        false => {
+            MachineCheck::fault(PART, text.join("; "), "correct [[notify]] or [[site]] in perennial.toml")
+        }
     }))
 }
 
-fn check_user(is_root: bool) -> Finding {
+fn check_user(is_root: bool) -> MachineCheck {
     match is_root {
-        true => Finding::warning(
+        true => MachineCheck::warning(
             "user",
             "this is root: code that escapes from Perennial controls the machine",
             "run Perennial as a dedicated user (adduser --system perennial)",
         ),
-        false => Finding::well("user", "an ordinary user"),
+        false => MachineCheck::well("user", "an ordinary user"),
     }
 }
 
-fn check_browser(sandbox: bool) -> Vec<Finding> {
+fn check_browser(sandbox: bool) -> Vec<MachineCheck> {
     let mut options = BrowserOptions::default();
     options.launch.sandbox = sandbox;
     match Chromium::new(options).isolation() {
         Ok(isolation) => check_isolation(&isolation),
-        Err(error @ BrowserError::Missing(_)) => vec![Finding::warning(
+        Err(error @ BrowserError::Missing(_)) => vec![MachineCheck::warning(
             "browser",
             format!("pages that need scripts are captured without running them: {error}"),
             "apt install chromium",
         )],
-        Err(error) => vec![Finding::warning(
+        Err(error) => vec![MachineCheck::warning(
             "browser",
             error.to_string(),
             "run as an ordinary user; allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, \
@@ -140,39 +142,39 @@ fn check_browser(sandbox: bool) -> Vec<Finding> {
     }
 }
 
-fn check_isolation(isolation: &BrowserIsolation) -> Vec<Finding> {
+fn check_isolation(isolation: &BrowserIsolation) -> Vec<MachineCheck> {
     let sandbox = match isolation.has_sandbox {
-        true => Finding::well("sandbox", "the browser renders pages in its sandbox"),
-        false => Finding::warning(
+        true => MachineCheck::well("sandbox", "the browser renders pages in its sandbox"),
+        false => MachineCheck::warning(
             "sandbox",
             "the browser renders pages without its sandbox: a page that exploits it gets the rights of this user",
             "remove `browser_sandbox = false` from perennial.toml",
         ),
     };
     let network = match isolation.has_own_network {
-        true => Finding::well("browser network", "the browser runs in an empty network namespace"),
-        false => Finding::warning(
+        true => MachineCheck::well("browser network", "the browser runs in an empty network namespace"),
+        false => MachineCheck::warning(
             "browser network",
             "the browser shares the network namespace: only its settings keep it from the network",
             "install util-linux (unshare) and allow user namespaces, or run Perennial where a firewall keeps it from \
              private addresses",
         ),
     };
-    vec![Finding::well("browser", isolation.engine.clone()), sandbox, network]
+    vec![MachineCheck::well("browser", isolation.engine.clone()), sandbox, network]
 }
 
-fn check_workers(program: &Path) -> Finding {
+fn check_workers(program: &Path) -> MachineCheck {
     let command = WorkerCommand { program: program.to_path_buf(), arguments: vec!["render-worker".into()] };
     match command.confinement_gaps() {
         Ok(gaps) if gaps.is_empty() => {
-            Finding::well("workers", "layout workers are confined: no files, network or processes")
+            MachineCheck::well("workers", "layout workers are confined: no files, network or processes")
         }
-        Ok(gaps) => Finding::warning(
+        Ok(gaps) => MachineCheck::warning(
             "workers",
             format!("layout workers are not fully confined: {}", gaps.join("; ")),
             "use Linux 6.7 or later with Landlock (lsm=landlock,...) and seccomp; in a container allow both",
         ),
-        Err(error) => Finding::fault(
+        Err(error) => MachineCheck::fault(
             "workers",
             format!("no layout worker can be started: {error}"),
             "allow the program to start itself, and 2 GB of address space (ulimit -v)",
@@ -180,14 +182,14 @@ fn check_workers(program: &Path) -> Finding {
     }
 }
 
-fn check_fonts(n_fonts: usize) -> Finding {
+fn check_fonts(n_fonts: usize) -> MachineCheck {
     match n_fonts {
-        0 => Finding::warning(
+        0 => MachineCheck::warning(
             "fonts",
             "no fonts are installed: the browser renders boxes instead of letters; the layout engine contains fonts",
             "apt install fonts-dejavu fonts-noto-core fonts-noto-cjk",
         ),
-        n => Finding::well(
+        n => MachineCheck::well(
             "fonts",
             format!("{n} font files for the browser; the layout engine contains fonts"),
         ),
@@ -225,10 +227,10 @@ fn nearest_existing(folder: &Path) -> PathBuf {
     found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
 }
 
-fn check_space(part: &'static str, folder: &Path) -> Finding {
+fn check_space(part: &'static str, folder: &Path) -> MachineCheck {
     match rustix::fs::statvfs(folder) {
         Ok(disk) => check_free_bytes(part, folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
-        Err(error) => Finding::fault(
+        Err(error) => MachineCheck::fault(
             part,
             format!("{} cannot be read: {error}", folder.display()),
             "check the disk and the rights of its folder",
@@ -236,20 +238,20 @@ fn check_space(part: &'static str, folder: &Path) -> Finding {
     }
 }
 
-fn check_free_bytes(part: &'static str, folder: &Path, free_bytes: u64) -> Finding {
+fn check_free_bytes(part: &'static str, folder: &Path, free_bytes: u64) -> MachineCheck {
     let found = format!("{} MB free in {}", free_bytes / 1_000_000, folder.display());
     let hint = "free some space, or move the folder to a larger disk";
     match free_bytes {
-        free if free < FREE_BYTES.0 => Finding::fault(part, found, hint),
-        free if free < FREE_BYTES.1 => Finding::warning(part, found, hint),
-        _ => Finding::well(part, found),
+        free if free < FREE_BYTES.0 => MachineCheck::fault(part, found, hint),
+        free if free < FREE_BYTES.1 => MachineCheck::warning(part, found, hint),
+        _ => MachineCheck::well(part, found),
     }
 }
 
-fn check_temporary(folder: &Path) -> Finding {
+fn check_temporary(folder: &Path) -> MachineCheck {
     let space = check_space("temporary disk", folder);
     match space.health == Health::Well && is_in_memory(folder) {
-        true => Finding::warning(
+        true => MachineCheck::warning(
             "temporary disk",
             format!("{}, which is memory", space.found),
             "set TMPDIR to a folder on a disk",
@@ -272,30 +274,34 @@ fn is_in_memory(folder: &Path) -> bool {
     nearest.is_some_and(|(_, kind)| kind == "tmpfs" || kind == "ramfs")
 }
 
-fn check_open_files(limit: Option<u64>, needed: u64) -> Finding {
+fn check_open_files(limit: Option<u64>, needed: u64) -> MachineCheck {
     match limit {
-        Some(limit) if limit < needed => Finding::warning(
+        Some(limit) if limit < needed => MachineCheck::warning(
             "open files",
             format!("{limit} files may be open at once; a crawl with these settings may need {needed}"),
             "ulimit -n 4096 (LimitNOFILE= for systemd), or a lower `max_workers` in [crawl]",
         ),
-        Some(limit) => Finding::well("open files", format!("{limit} files may be open at once")),
-        None => Finding::well("open files", "any number of files may be open at once"),
+        Some(limit) => MachineCheck::well("open files", format!("{limit} files may be open at once")),
+        None => MachineCheck::well("open files", "any number of files may be open at once"),
     }
 }
 
-fn check_clock(now: Timestamp, step_secs: f64, newest: Option<Timestamp>) -> Finding {
+fn check_clock(now: Timestamp, step_secs: f64, newest: Option<Timestamp>) -> MachineCheck {
     const PART: &str = "clock";
     const HINT: &str =
         "let the system set its clock from the network (apt install systemd-timesyncd), then check again";
     if now < EARLIEST {
-        return Finding::fault(PART, format!("the time is {}, which is impossible", now.to_rfc3339()), HINT);
+        return MachineCheck::fault(
+            PART,
+            format!("the time is {}, which is impossible", now.to_rfc3339()),
+            HINT,
+        );
     }
     if step_secs.abs() > STEP_SECS {
-        return Finding::warning(PART, format!("it was set by {step_secs:.1} s during the check"), HINT);
+        return MachineCheck::warning(PART, format!("it was set by {step_secs:.1} s during the check"), HINT);
     }
     match newest.filter(|newest| *newest > now + AHEAD) {
-        Some(newest) => Finding::fault(
+        Some(newest) => MachineCheck::fault(
             PART,
             format!(
                 "the time is {}, but the newest capture is dated {}",
@@ -304,7 +310,7 @@ fn check_clock(now: Timestamp, step_secs: f64, newest: Option<Timestamp>) -> Fin
             ),
             "correct the clock; if it is correct, `perennial verify` names these captures: they count only then",
         ),
-        None => Finding::well(PART, format!("{}, and no capture is ahead of it", now.to_rfc3339())),
+        None => MachineCheck::well(PART, format!("{}, and no capture is ahead of it", now.to_rfc3339())),
     }
 }
 
@@ -348,7 +354,8 @@ mod tests {
             check_fonts(0),
             check_workers(Path::new("/nonexistent/perennial")),
         ]);
-        let bad: Vec<&Finding> = findings.iter().filter(|finding| finding.health != Health::Well).collect();
+        let bad: Vec<&MachineCheck> =
+            findings.iter().filter(|finding| finding.health != Health::Well).collect();
         assert_eq!(bad.len(), 5);
         assert!(bad.iter().all(|finding| finding.hint.is_some()), "{bad:#?}");
     }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use perennial_warc::Compression;
 
-use super::one_of;
+use super::parse_choice;
 use super::reader::TableReader;
 
 /// The version of the folder's layout that this program supports.
@@ -52,7 +52,7 @@ impl FromStr for Codec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Codec, String> {
-        one_of(text, &[("gzip", Codec::Gzip), ("zstd", Codec::Zstd)])
+        parse_choice(text, &[("gzip", Codec::Gzip), ("zstd", Codec::Zstd)])
     }
 }
 

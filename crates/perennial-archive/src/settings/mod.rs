@@ -37,7 +37,7 @@ use url::Url;
 use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
 pub use crawl::{BudgetTable, CrawlTable};
-pub use notify::{NoticeReceiver, NotifyRule, SmtpSecurity, SmtpTable, WebFormat, put_rule};
+pub use notify::{NoticeReceiver, NotifyRule, SmtpSecurity, SmtpTable, WebFormat, put_rule, remove_rule};
 pub use parts::{PageParts, PinnedPart};
 
 pub use reader::{Mistakes, nearest};
@@ -106,7 +106,7 @@ impl Settings {
     }
 
     /// The interval that the user wrote for a page or its site.
-    pub fn interval_of(&self, url: &Url) -> Option<Span> {
+    pub fn user_interval(&self, url: &Url) -> Option<Span> {
         let own = self.pages.iter().find(|page| page.url == *url).and_then(|page| page.times.every);
         own.or_else(|| self.seeds.of_page(url)?.times.every)
     }
@@ -167,7 +167,7 @@ pub fn edit<T>(
 }
 
 /// Returns the choice with this name. The error lists all choices.
-fn one_of<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
+fn parse_choice<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
     match choices.iter().find(|(name, _)| *name == text) {
         Some((_, choice)) => Ok(*choice),
         None => {
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(format!("{:?}", parse(&with_defaults).unwrap()), format!("{:?}", Settings::default()));
     }
 
-    /// Table, key and default of each row in docs/settings.md.
+    /// Table, key and default of each entry in docs/settings.md, such as "- `robots` = `true`: Obey robots.txt".
     fn documented() -> Vec<(String, String, String)> {
         let text = include_str!("../../../../docs/settings.md");
         let (mut rows, mut table) = (Vec::new(), "");
@@ -241,10 +241,15 @@ mod tests {
             if let Some(header) = line.strip_prefix("## ") {
                 table = header;
             }
-            let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
-            if let ([key, default, _], true) = (cells.as_slice(), line.starts_with("| `")) {
-                rows.push((table.to_owned(), (*key).to_owned(), (*default).to_owned()));
-            }
+            let Some((key, rest)) = line.strip_prefix("- `").and_then(|rest| rest.split_once('`')) else {
+                continue;
+            };
+            let default = rest.strip_prefix(" = `").and_then(|rest| rest.split_once('`'));
+            rows.push((
+                table.to_owned(),
+                key.to_owned(),
+                default.map_or("none", |(value, _)| value).to_owned(),
+            ));
         }
         rows
     }

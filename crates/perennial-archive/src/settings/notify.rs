@@ -13,7 +13,7 @@ use url::Url;
 use super::reader::TableReader;
 use super::site::parse_selector;
 use super::write::{replace, tables};
-use super::{edit, one_of};
+use super::{edit, parse_choice};
 
 /// `[[notify]]`: which changes are reported, and to which receiver.
 #[derive(Debug, Clone)]
@@ -72,6 +72,20 @@ impl WebFormat {
 const RECEIVER_HINT: &str = "write webhook:, slack:, ntfy: or apprise: and an address such as https://hooks.example/x, \
     email:you@example.org, or command: and a program with its arguments";
 
+impl NoticeReceiver {
+    /// The kind of receiver in a word. Its URL may contain a secret.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            NoticeReceiver::Web(WebFormat::Webhook, _) => "webhook",
+            NoticeReceiver::Web(WebFormat::Slack, _) => "Slack",
+            NoticeReceiver::Web(WebFormat::Ntfy, _) => "ntfy",
+            NoticeReceiver::Web(WebFormat::Apprise, _) => "Apprise",
+            NoticeReceiver::Command(_) => "program",
+            NoticeReceiver::Email(_) => "e-mail",
+        }
+    }
+}
+
 impl FromStr for NoticeReceiver {
     type Err = String;
 
@@ -88,7 +102,7 @@ impl FromStr for NoticeReceiver {
             }
             "email" | "mailto" => parse_mailbox(rest).map(NoticeReceiver::Email),
             _ => {
-                let shape = one_of(kind, &WebFormat::NAMES).map_err(|_| hint())?;
+                let shape = parse_choice(kind, &WebFormat::NAMES).map_err(|_| hint())?;
                 let url = parse_web(rest).ok_or_else(hint)?;
                 match shape == WebFormat::Ntfy && ntfy_topic(&url).is_none() {
                     true => Err("name the topic, as in ntfy:https://ntfy.example/my-topic".to_owned()),
@@ -152,6 +166,24 @@ pub fn parse_name(text: &str) -> Result<String, String> {
 }
 
 impl NotifyRule {
+    pub fn new(name: String, to: NoticeReceiver, condition: ChangeCondition) -> NotifyRule {
+        NotifyRule { name, to, condition, failures: DEFAULT_FAILURES, link: None, token_file: None }
+    }
+
+    /// One rule per receiver; the second and later ones have a number in their names.
+    pub fn for_receivers(
+        name: &str,
+        receivers: &[NoticeReceiver],
+        condition: &ChangeCondition,
+        failures: u32,
+    ) -> Vec<NotifyRule> {
+        let rule = |(number, to): (usize, &NoticeReceiver)| {
+            let name = if number == 0 { name.to_owned() } else { format!("{name} {}", number + 1) };
+            NotifyRule { failures, ..NotifyRule::new(name, to.clone(), condition.clone()) }
+        };
+        receivers.iter().enumerate().map(rule).collect()
+    }
+
     /// Reads each `[[notify]]` of the file.
     pub(super) fn read_all(reader: &mut TableReader<'_, '_>) -> Vec<NotifyRule> {
         let mut known = HashSet::new();
@@ -232,7 +264,7 @@ impl SmtpTable {
             [("starttls", SmtpSecurity::StartTls), ("tls", SmtpSecurity::Tls), ("none", SmtpSecurity::None)];
         SmtpTable {
             server: reader.parsed("server", parse_server),
-            security: reader.parsed("security", |text| one_of(text, &CHOICES)).unwrap_or_default(),
+            security: reader.parsed("security", |text| parse_choice(text, &CHOICES)).unwrap_or_default(),
             from: reader
                 .parsed("from", |text| match text {
                     "" => Ok(String::new()),
@@ -254,22 +286,38 @@ fn parse_server(text: &str) -> Result<(String, u16), String> {
     }
 }
 
-/// Writes a rule into perennial.toml. A rule with the same name is replaced in its place.
+/// Writes a rule into perennial.toml. A rule with the same name is replaced in its place; it keeps its link and its token if the receiver
+/// stays the same.
 pub fn put_rule(path: &Path, rule: &NotifyRule) -> anyhow::Result<()> {
     edit(path, |document, settings| {
         let tables = tables(document, "notify")?;
-        let name = |table: &Table| table.get("name").and_then(Item::as_str).map(str::to_owned);
-        let table = to_toml(rule);
-        let found = tables.iter().position(|table| name(table).as_deref() == Some(&rule.name));
+        let found = tables.iter().position(|table| has_name(table, &rule.name));
         match found.and_then(|at| tables.get_mut(at)) {
             Some(before) => {
-                let known = settings.notify.iter().find(|known| known.name == rule.name).map(to_toml);
-                replace(before, &known.unwrap_or_default(), &table);
+                let known = settings.notify.iter().find(|known| known.name == rule.name);
+                let mut rule = rule.clone();
+                if let Some(known) = known.filter(|known| known.to == rule.to) {
+                    rule.link = rule.link.or_else(|| known.link.clone());
+                    rule.token_file = rule.token_file.or_else(|| known.token_file.clone());
+                }
+                replace(before, &known.map(to_toml).unwrap_or_default(), &to_toml(&rule));
             }
-            None => tables.push(table),
+            None => tables.push(to_toml(rule)),
         }
         Ok(())
     })
+}
+
+/// Removes the rule with this name from perennial.toml.
+pub fn remove_rule(path: &Path, name: &str) -> anyhow::Result<()> {
+    edit(path, |document, _| {
+        tables(document, "notify")?.retain(|table| !has_name(table, name));
+        Ok(())
+    })
+}
+
+fn has_name(table: &Table, name: &str) -> bool {
+    table.get("name").and_then(Item::as_str).is_some_and(|known| known.trim() == name)
 }
 
 fn to_toml(rule: &NotifyRule) -> Table {
@@ -282,14 +330,7 @@ fn to_toml(rule: &NotifyRule) -> Table {
     let condition = &rule.condition;
     put("name", Some(rule.name.clone()));
     put("to", Some(rule.to.to_string()));
-    put(
-        "place",
-        match &condition.place {
-            PageFilter::Anywhere => None,
-            PageFilter::Site(host) => Some(host.clone()),
-            PageFilter::Page(url) => Some(url.clone()),
-        },
-    );
+    put("place", Some(condition.place.name().to_owned()).filter(|place| !place.is_empty()));
     put("selector", condition.selector.as_ref().map(ToString::to_string));
     put("appears", condition.appears.as_ref().map(ToString::to_string));
     put("vanishes", condition.vanishes.as_ref().map(ToString::to_string));

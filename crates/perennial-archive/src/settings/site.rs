@@ -18,7 +18,7 @@ use url::Url;
 
 use super::crawl::{BudgetTable, parse_goal};
 use super::holidays::Holiday;
-use super::one_of;
+use super::parse_choice;
 use super::parts::{PageParts, parse_pin};
 use super::reader::TableReader;
 use super::times::VisitTimes;
@@ -96,7 +96,7 @@ impl FromStr for PageRenderer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PageRenderer, String> {
-        one_of(text, &PageRenderer::NAMES)
+        parse_choice(text, &PageRenderer::NAMES)
     }
 }
 
@@ -104,7 +104,7 @@ impl FromStr for VersionRetention {
     type Err = String;
 
     fn from_str(text: &str) -> Result<VersionRetention, String> {
-        one_of(text, &VersionRetention::NAMES)
+        parse_choice(text, &VersionRetention::NAMES)
     }
 }
 

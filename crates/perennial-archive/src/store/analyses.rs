@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use perennial_core::http::response::Identity;
-use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
+use perennial_core::page::change_status::{ChangeStatus, PreviousResponse};
 use perennial_core::page::importance::Importance;
 use perennial_core::page::noise::{Noise, NoiseHistory};
 use perennial_core::page::segment::BlockTree;
@@ -19,6 +19,15 @@ use super::{
     CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, CapturePlace, Commit, NewTree, PackedTree, Store, read_capture,
     unpack_noise,
 };
+
+/// A page that has analyses.
+#[derive(Clone, Copy, Debug)]
+pub struct AnalysedPage {
+    pub page: PageId,
+    /// The time of its last analysis.
+    pub last: Timestamp,
+    pub n_analyses: u64,
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownVersion {
@@ -69,8 +78,8 @@ impl PageState {
     }
 
     /// The previous answer, for comparison with the next one before layout.
-    pub fn before(&self) -> PreviousAnswer<'_> {
-        PreviousAnswer { identity: &self.identity, was_page: self.was_page }
+    pub fn before(&self) -> PreviousResponse<'_> {
+        PreviousResponse { identity: &self.identity, was_page: self.was_page }
     }
 
     pub fn read_tree(&self) -> anyhow::Result<Option<Cow<'_, BlockTree>>> {
@@ -384,10 +393,11 @@ impl Store {
         self.connection.count(sql, params![page.0, until.as_millis()])
     }
 
-    /// Every page that has analyses, with the time of the last analysis and their number.
-    pub fn analysed_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
+    pub fn analysed_pages(&self) -> anyhow::Result<Vec<AnalysedPage>> {
         let sql = "SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page";
-        self.connection.rows(sql, [], |row| Ok((PageId(row.get(0)?), row.time(1)?, row.count(2)?)))
+        self.connection.rows(sql, [], |row| {
+            Ok(AnalysedPage { page: PageId(row.get(0)?), last: row.time(1)?, n_analyses: row.count(2)? })
+        })
     }
 
     /// Calls `each` with the changes that pass the filter, oldest first.

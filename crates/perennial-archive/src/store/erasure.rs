@@ -87,7 +87,7 @@ impl Store {
             }
             Ok(())
         })?;
-        // Deleted rows stay in the free pages of the file until it is rewritten.
+        // Deleted rows remain in the free pages of the file until it is rewritten.
         self.connection.execute_batch("VACUUM")?;
         self.after_commit()?;
         Ok(erased.into_iter().map(|(_, url)| url).collect())

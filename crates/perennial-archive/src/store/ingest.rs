@@ -14,7 +14,7 @@ use rusqlite::{Transaction, params};
 
 use super::feeds::FeedRow;
 use super::frontier::PageKind;
-use super::observations::answer_code;
+use super::observations::response_kind_code;
 use super::quarantine::QuarantinedRecord;
 use super::rows::Statements;
 use super::{Store, encode_targets};
@@ -72,7 +72,7 @@ pub struct CaptureRow {
     /// Whether the bytes agree with the digests that the record claims. Only then may other captures refer to it.
     pub is_sound: bool,
     /// The kind of response; `None` if the capture is not an observation.
-    pub answer: Option<ResponseKind>,
+    pub response_kind: Option<ResponseKind>,
     /// Identity of the response if it differs from the digest: the target of a redirect, or the digest of an omitted
     /// payload.
     pub identity: Option<Identity>,
@@ -270,7 +270,7 @@ impl<'t> Commit<'t> {
         let capture = self.put_capture(page, file, row)?;
         self.touch_page(page, row)?;
         // An omitted version has no payload in the archive, nor does a 304 that confirms it.
-        let is_left_out = row.answer == Some(ResponseKind::NotModified) && row.identity.is_some();
+        let is_left_out = row.response_kind == Some(ResponseKind::NotModified) && row.identity.is_some();
         if matches!(row.kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource)
             && !is_left_out
         {
@@ -312,7 +312,7 @@ impl<'t> Commit<'t> {
             row.length as i64,
             row.group_offset as i64,
             row.group_length as i64,
-            row.answer.map(answer_code),
+            row.response_kind.map(response_kind_code),
             row.identity.as_ref().map(Identity::to_string),
             row.content,
         ];

@@ -11,6 +11,15 @@ use super::query::read_page;
 use super::rows::{Columns, Statements};
 use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, PageRow, Store, read_capture};
 
+/// The captures of a UTC day.
+#[derive(Clone, Copy, Debug)]
+pub struct CaptureDay {
+    /// Days since 1970.
+    pub number: i64,
+    pub n_captures: u64,
+    pub first: Timestamp,
+}
+
 impl Store {
     /// The captures of all pages with a key around an instant, earliest first. Each page has at most `n` up to the
     /// instant and `n` after it. Work: two index lookups per page.
@@ -39,38 +48,36 @@ impl Store {
         Ok(span.flatten())
     }
 
-    /// Captures of the pages with a key between two instants, by UTC day: days since 1970, count, first capture. Work:
-    /// the index entries of the pages' captures.
-    pub fn key_days(
-        &self,
-        key: &str,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> anyhow::Result<Vec<(i64, u64, Timestamp)>> {
+    /// Captures of the pages with a key between two instants, by UTC day. Work: the index entries of the pages' captures.
+    pub fn key_days(&self, key: &str, from: Timestamp, to: Timestamp) -> anyhow::Result<Vec<CaptureDay>> {
         const DAY_MILLIS: i64 = 86_400_000;
-        let mut days: BTreeMap<i64, (u64, i64)> = BTreeMap::new();
+        let mut days: BTreeMap<i64, CaptureDay> = BTreeMap::new();
         let mut statement = self.connection.prepare_cached(
             "SELECT time FROM captures WHERE page = ?1 AND time BETWEEN ?2 AND ?3 ORDER BY time",
         )?;
         for page in self.pages_with_key(key)? {
             let mut rows = statement.query(params![page.0, from.as_millis(), to.as_millis()])?;
             // Times ascend, so each day is looked up once.
-            let mut at_hand: Option<(i64, u64, i64)> = None;
-            let mut put = |(day, n, first): (i64, u64, i64)| {
-                let known = days.entry(day).or_insert((0, i64::MAX));
-                *known = (known.0 + n, known.1.min(first));
+            let mut at_hand: Option<CaptureDay> = None;
+            let mut put = |day: CaptureDay| {
+                let known = days.entry(day.number).or_insert(CaptureDay { n_captures: 0, ..day });
+                known.n_captures += day.n_captures;
+                known.first = known.first.min(day.first);
             };
             while let Some(row) = rows.next()? {
                 let time: i64 = row.get(0)?;
-                let day = time.div_euclid(DAY_MILLIS);
+                let number = time.div_euclid(DAY_MILLIS);
                 match &mut at_hand {
-                    Some(known) if known.0 == day => known.1 += 1,
-                    _ => at_hand.replace((day, 1, time)).into_iter().for_each(&mut put),
+                    Some(known) if known.number == number => known.n_captures += 1,
+                    _ => {
+                        let day = CaptureDay { number, n_captures: 1, first: Timestamp::from_millis(time) };
+                        at_hand.replace(day).into_iter().for_each(&mut put);
+                    }
                 }
             }
             at_hand.into_iter().for_each(put);
         }
-        Ok(days.into_iter().map(|(day, (n, first))| (day, n, Timestamp::from_millis(first))).collect())
+        Ok(days.into_values().collect())
     }
 
     /// At most `limit` captured pages in a range of keys, in index order, after a key and URL.

@@ -56,8 +56,8 @@ mod trees;
 mod version_steps;
 
 pub use analyses::{
-    AnalysedObservation, Analysis, ChangeFilter, ChangeRow, NewsItem, NumberedAnalysis, PageState,
-    ShownVersion,
+    AnalysedObservation, AnalysedPage, Analysis, ChangeFilter, ChangeRow, NewsItem, NumberedAnalysis,
+    PageState, ShownVersion,
 };
 pub use changes::{ChangeKey, ChangeOrder};
 pub use export_selection::{ExchangeGroup, ExportSelection};
@@ -68,13 +68,14 @@ pub use frontier::{
 pub use ingest::{
     CaptureKind, CaptureRow, Commit, CommitCounts, FileRow, FileState, LinkTarget, parse_site_name,
 };
+pub use key_range::CaptureDay;
 use links::encode_targets;
 pub use observations::{Observation, ObservationOrder, ObservationSelection};
 pub use outbox::{BlindPage, CapturePlace, NewNotice, Outbox, PageNotices, PendingNotice, RuleState};
 pub use overview::{AnalysisCounts, AnalysisDay, AnalysisRow, FailingHost, SitePage};
 pub use page_sums::{PageCheck, check_pages};
 pub use quarantine::{QuarantineCounts, QuarantineReason, QuarantinedRecord};
-pub use query::{ArchiveCounts, Capture, CaptureFilter, LatestPayload, PageRow, VersionRow};
+pub use query::{ArchiveCounts, Capture, CaptureFilter, LatestPayload, PageRow, SiteCounts, VersionRow};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use replacement::remove_state;
 pub use runs::IndexRun;
@@ -149,11 +150,11 @@ impl Store {
         if !path.exists() {
             return Ok(false);
         }
-        Ok((1..schema::CHECKED_SINCE).contains(&Store::schema_of(path)?))
+        Ok((1..schema::CHECKED_SINCE).contains(&Store::schema_number(path)?))
     }
 
     /// The schema of a state file.
-    pub fn schema_of(path: &Path) -> anyhow::Result<u32> {
+    pub fn schema_number(path: &Path) -> anyhow::Result<u32> {
         // A connection for writing would copy the log when it is closed.
         let version = reading::open_read_only(path).and_then(|connection| Ok(schema::version(&connection)?));
         version.with_context(|| format!("cannot read {}", path.display()))

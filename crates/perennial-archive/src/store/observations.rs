@@ -5,7 +5,7 @@
 //! the response before it ([`ChangeStatus::between`]).
 
 use perennial_core::http::response::{Identity, ResponseKind};
-use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
+use perennial_core::page::change_status::{ChangeStatus, PreviousResponse};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::types::Value;
@@ -53,7 +53,7 @@ pub struct Observation {
 }
 
 /// The number in the state file.
-pub(super) fn answer_code(kind: ResponseKind) -> i64 {
+pub(super) fn response_kind_code(kind: ResponseKind) -> i64 {
     match kind {
         ResponseKind::Content => 0,
         ResponseKind::NotModified => 1,
@@ -64,7 +64,7 @@ pub(super) fn answer_code(kind: ResponseKind) -> i64 {
 }
 
 /// From the number in the state file.
-pub(super) fn parse_answer(code: i64) -> ResponseKind {
+pub(super) fn parse_response_kind(code: i64) -> ResponseKind {
     match code {
         0 => ResponseKind::Content,
         1 => ResponseKind::NotModified,
@@ -161,16 +161,17 @@ impl Store {
             if last.replace(time) == Some(time) {
                 continue;
             }
-            let (answer, identity) = (parse_answer(row.get(1)?), Identity::parse(row.get_ref(2)?.as_str()?));
+            let (response_kind, identity) =
+                (parse_response_kind(row.get(1)?), Identity::parse(row.get_ref(2)?.as_str()?));
             let analysed: Option<i64> = row.get(3)?;
             let status = match analysed {
                 Some(code) => Some(parse_change_status(code, row.get(4)?)),
                 None => {
-                    let before = before.as_ref().map(|identity| PreviousAnswer { identity, was_page });
-                    ChangeStatus::between(before, answer, &identity)
+                    let before = before.as_ref().map(|identity| PreviousResponse { identity, was_page });
+                    ChangeStatus::between(before, response_kind, &identity)
                 }
             };
-            was_page |= matches!(answer, ResponseKind::Content | ResponseKind::NotModified);
+            was_page |= matches!(response_kind, ResponseKind::Content | ResponseKind::NotModified);
             before = Some(identity);
             if let Some(status) = status {
                 each(watched.observation(time, status, analysed.is_some()))?;

@@ -314,7 +314,7 @@ impl Outbox {
             transaction.run("DELETE FROM seen WHERE page = ?1", [hash])?;
         }
         transaction.commit()?;
-        // Deleted rows stay in the free pages of the file until it is rewritten.
+        // Deleted rows remain in the free pages of the file until it is rewritten.
         self.connection.execute_batch("VACUUM")?;
         self.after_commit()
     }

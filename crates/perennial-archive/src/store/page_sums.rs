@@ -1,4 +1,4 @@
-//! Checksums of a database's pages, in a file beside it: `verify` finds every flipped bit.
+//! Checksums of a database's pages, in a file next to it: `verify` finds every flipped bit.
 //!
 //! A write reaches the database file only in a checkpoint, which copies pages from SQLite's write-ahead log. That log has
 //! checksums, the database has none. So this module does all checkpoints itself, each in three steps:
@@ -33,7 +33,7 @@ const MAX_READS: usize = 5;
 /// SQLite never uses the page at this offset.
 const LOCK_OFFSET: u64 = 1 << 30;
 
-/// Suffixes of the files that this module keeps beside a database.
+/// Suffixes of the files that this module keeps next to a database.
 pub(super) const SUFFIXES: [&str; 2] = ["-sums", "-sums-pending"];
 
 /// The checksums of one database, for its writer.
@@ -239,7 +239,7 @@ impl KnownSums {
 
     fn holds(&self, page: u32, sum: u32) -> bool {
         let settled = self.settled.get(page as usize - 1).copied().unwrap_or_default();
-        // A checkpoint beside a reader may copy a later page first. A page before it is then a hole.
+        // A checkpoint with a concurrent reader may copy a later page first. A page before it is then a hole.
         let is_hole = settled == 0;
         settled == sum || self.pending.get(&page).is_some_and(|sums| is_hole || sums.contains(&sum))
     }
@@ -394,7 +394,7 @@ mod tests {
             bytes[at] ^= 1 << bit;
             fs::write(&path, bytes).unwrap();
             let found = check_pages(&path).unwrap();
-            // The change counter tells one database from another.
+            // Different databases have different change counters.
             let is_counter = (24..28).contains(&at) && found == PageCheck::NoSums;
             let is_page_size = (16..18).contains(&at) && found == PageCheck::Contradicting(vec![1]);
             let expected = PageCheck::Contradicting(vec![at as u32 / 4096 + 1]);

@@ -9,9 +9,18 @@ use rusqlite::{Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::ingest::{CaptureKind, FileRow, FileState};
-use super::observations::{PAGES, parse_answer};
+use super::observations::{PAGES, parse_response_kind};
 use super::rows::{Columns, Statements};
 use super::{QuarantineCounts, Store};
+
+/// A site with captures.
+#[derive(Clone, Debug, Serialize)]
+pub struct SiteCounts {
+    pub host: String,
+    /// Captured pages that people read.
+    pub n_pages: u64,
+    pub n_captures: u64,
+}
 
 /// One capture with the URL of its page and its place in the WARC files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +39,7 @@ pub struct Capture {
     /// SHA-256 of the payload; `None` if it is unknown.
     pub content: Option<String>,
     /// The kind of response; `None` if the capture is not an observation.
-    pub answer: Option<ResponseKind>,
+    pub response_kind: Option<ResponseKind>,
     /// Identity of the response: the payload's content, or the target of a redirect.
     pub identity: Identity,
     pub file: String,
@@ -48,13 +57,13 @@ impl Capture {
 
     /// Whether it is an omitted version, of which the archive contains only the delta.
     pub fn is_delta(&self) -> bool {
-        self.kind == CaptureKind::Metadata && self.answer == Some(ResponseKind::Content)
+        self.kind == CaptureKind::Metadata && self.response_kind == Some(ResponseKind::Content)
     }
 
     /// Whether its record shows a page, by itself or as a revisit that other tools can resolve.
     pub fn is_whole(&self) -> bool {
         let is_delivered = self.status.is_some_and(|status| (200..300).contains(&status));
-        self.kind <= CaptureKind::Revisit && is_delivered && self.answer != Some(ResponseKind::Failed)
+        self.kind <= CaptureKind::Revisit && is_delivered && self.response_kind != Some(ResponseKind::Failed)
     }
 }
 
@@ -259,7 +268,7 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
         length: row.count(11)?,
         group_offset: row.count(12)?,
         group_length: row.count(13)?,
-        answer: row.get::<_, Option<i64>>(14)?.map(parse_answer),
+        response_kind: row.get::<_, Option<i64>>(14)?.map(parse_response_kind),
         identity: Identity::parse(row.get_ref(15)?.as_str()?),
         content: row.get(16)?,
     })
@@ -326,15 +335,18 @@ impl Store {
         })
     }
 
-    /// Host, captured pages that people read, and captures of every site with captures, largest first. Documents
-    /// rendered by a browser have no host, because they are captures of the pages that they show.
-    pub fn sites(&self) -> anyhow::Result<Vec<(String, u64, u64)>> {
+    /// Every site with captures, largest first. Documents rendered by a browser have no host, because they are captures
+    /// of the pages that they show.
+    pub fn sites(&self) -> anyhow::Result<Vec<SiteCounts>> {
         let sql = format!(
             "SELECT s.host, count(CASE WHEN {PAGES} THEN 1 END), sum(p.n_captures) FROM pages p
              JOIN sites s ON s.id = p.site
              WHERE p.n_captures > 0 AND s.host <> '' GROUP BY s.id ORDER BY 2 DESC, 1"
         );
-        self.connection.rows(&sql, [], |row| Ok((row.get(0)?, row.count(1)?, row.count(2)?)))
+        let read = |row: &Row<'_>| {
+            Ok(SiteCounts { host: row.get(0)?, n_pages: row.count(1)?, n_captures: row.count(2)? })
+        };
+        self.connection.rows(&sql, [], read)
     }
 
     /// A page by its URL.
@@ -494,7 +506,7 @@ impl Store {
                 status: row.get(3)?,
                 mime: row.get(4)?,
                 content: row.get(5)?,
-                answer: row.get::<_, Option<i64>>(6)?.map(parse_answer),
+                response_kind: row.get::<_, Option<i64>>(6)?.map(parse_response_kind),
                 file: row.get(7)?,
                 offset: row.count(8)?,
                 length: row.count(9)?,

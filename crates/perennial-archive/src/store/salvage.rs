@@ -46,7 +46,7 @@ impl Store {
         // In a damaged first page, the number is as doubtful as the rest.
         let is_damaged =
             || matches!(check_pages(path), Ok(PageCheck::Contradicting(pages)) if pages.first() == Some(&1));
-        match Store::schema_of(path) {
+        match Store::schema_number(path) {
             Ok(schema) if schema > SCHEMA_VERSION && !is_damaged() => bail!(
                 "{} has schema {schema}, this program knows {SCHEMA_VERSION}: install a later perennial, or move the file \
                  away to make another from the WARC files",
@@ -57,7 +57,7 @@ impl Store {
     }
 }
 
-/// Copies a state with its log to a file beside it. Returns the name of the copy; `None` if there is no state.
+/// Copies a state with its log to a file next to it. Returns the name of the copy; `None` if there is no state.
 pub fn keep_copy(path: &Path, now: Timestamp) -> io::Result<Option<String>> {
     let copy: PathBuf = path.with_file_name(format!("state-{}.db", now.to_digits14()));
     for suffix in ["", "-wal"] {

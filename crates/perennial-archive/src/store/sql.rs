@@ -292,20 +292,20 @@ fn allowed(context: AuthContext<'_>) -> Authorization {
 fn read(connection: &Connection, sql: &str, limits: SqlLimits) -> rusqlite::Result<SqlRows> {
     let mut statement = connection.prepare(sql)?;
     let columns = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
-    let mut answer = SqlRows { columns, ..SqlRows::default() };
+    let mut result = SqlRows { columns, ..SqlRows::default() };
     let (mut rows, mut n_bytes) = (statement.query([])?, 0);
     while let Some(row) = rows.next()? {
-        let cells = (0..answer.columns.len())
+        let cells = (0..result.columns.len())
             .map(|at| row.get_ref(at).map(cell))
             .collect::<rusqlite::Result<Vec<_>>>()?;
         n_bytes += cells.iter().map(SqlValue::n_bytes).sum::<usize>();
-        if answer.rows.len() == limits.max_rows || n_bytes > limits.max_bytes {
-            answer.is_cut = true;
+        if result.rows.len() == limits.max_rows || n_bytes > limits.max_bytes {
+            result.is_cut = true;
             break;
         }
-        answer.rows.push(cells);
+        result.rows.push(cells);
     }
-    Ok(answer)
+    Ok(result)
 }
 
 fn cell(value: ValueRef<'_>) -> SqlValue {

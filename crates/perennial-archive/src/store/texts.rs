@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use perennial_core::page::segment::BlockRole;
-use perennial_core::search::{Clause, PassagePresence, TextQuery, terms};
+use perennial_core::search::{PassagePresence, TextClause, TextQuery, terms};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{Connection, Transaction, params};
@@ -480,10 +480,10 @@ impl TextCommit<'_> {
 
 /// The query in the language of the full-text index. Every word is quoted, so no word is an operator.
 fn expression(query: &TextQuery) -> String {
-    let clause = |clause: &Clause| {
+    let clause = |clause: &TextClause| {
         format!("\"{}\"{}", clause.words.join(" "), if clause.is_prefix { " *" } else { "" })
     };
-    let alternative = |clauses: &Vec<Clause>| {
+    let alternative = |clauses: &Vec<TextClause>| {
         let of = |is_excluded: bool| clauses.iter().filter(move |clause| clause.is_excluded == is_excluded);
         let wanted = of(false).map(clause).collect::<Vec<_>>().join(" AND ");
         of(true).fold(format!("({wanted})"), |all, excluded| format!("({all} NOT {})", clause(excluded)))

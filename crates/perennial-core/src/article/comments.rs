@@ -23,7 +23,8 @@ pub(super) fn begin(page: &LeafPage<'_>, first: usize) -> Option<usize> {
     })
 }
 
-/// The end of the section below a heading: that of the nearest enclosing element with more than the heading.
+/// The end of the section below a heading. The section is the nearest enclosing element that contains more than the
+/// heading.
 pub(super) fn end(page: &LeafPage<'_>, heading: usize) -> usize {
     let dom = page.leaves.dom;
     let mut node = page.leaf(heading).block;

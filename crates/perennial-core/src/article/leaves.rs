@@ -35,7 +35,7 @@ pub(super) struct TextLeaf {
     pub(super) length: f32,
     /// The share of `text` in links.
     pub(super) link_share: f32,
-    /// Whether none of its links leads to a different page of the same site.
+    /// Whether none of its links targets a different page of the same site.
     pub(super) leads_out: bool,
     /// Whether it is running text: long enough, not mostly links, with punctuation.
     pub(super) is_good: bool,

@@ -37,12 +37,12 @@ pub(super) fn is_furniture(folded: &str) -> bool {
     folded.len() <= 40 && FURNITURE.contains(&folded.trim_end_matches(':'))
 }
 
-/// Whether a line leads to other pages.
+/// Whether a line refers to other pages.
 pub(super) fn leads_elsewhere(folded: &str) -> bool {
     begins_with(folded, &READ_ON)
 }
 
-/// Whether a line asks the reader to do something.
+/// Whether a line is a call to action.
 pub(super) fn is_call_to_action(folded: &str) -> bool {
     begins_with(folded, &CALLS_TO_ACTION)
         || CALLS_TO_ACTION_WITHIN.iter().any(|phrase| folded.contains(phrase))

@@ -34,7 +34,7 @@ impl UrlBase {
         UrlBase(joined.or(own))
     }
 
-    /// Resolves a URL; without a base it stays as written.
+    /// Resolves a URL; without a base it remains as written.
     pub(super) fn resolve(&self, href: &str) -> Option<String> {
         let href = href.trim();
         if href.is_empty() || href.len() > MAX_URL_BYTES || href.starts_with('#') {

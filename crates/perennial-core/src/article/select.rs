@@ -25,7 +25,7 @@ const MIN_TAIL_LINKED: f32 = 0.25;
 const MAX_LED_TAIL: f32 = 0.15;
 /// The minimum share of links in an entry of a list of related pages.
 const MIN_ENTRY_LINK: f32 = 0.2;
-/// A line that leads to other pages is partly a link, or shorter than this.
+/// A line that refers to other pages is partly a link, or shorter than this.
 const MAX_WAY_LENGTH: f32 = 40.0;
 
 /// The minimum length of a lead.

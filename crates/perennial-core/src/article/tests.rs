@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::version::{Edit, EditedField, WordRun, compare_words, edits, n_edited, same_version};
+use super::version::{Edit, EditRun, EditedField, compare_words, edits, n_edited, same_version};
 use super::*;
 
 const FIRST: &str =
@@ -237,9 +237,9 @@ fn edits_tell_the_headline_first() {
     let found =
         edits(&of("Bridge to fall", "It is old and grey."), &of("Bridge to stand", "It is grey, now."));
     let headline = vec![
-        WordRun::Kept("Bridge to".into()),
-        WordRun::TakenOut("fall".into()),
-        WordRun::Added("stand".into()),
+        EditRun::Kept("Bridge to".into()),
+        EditRun::TakenOut("fall".into()),
+        EditRun::Added("stand".into()),
     ];
     assert_eq!(found[0], Edit { field: EditedField::Title, runs: headline });
     assert_eq!(found[1].field, EditedField::Text);
@@ -312,16 +312,16 @@ proptest! {
         let runs = compare_words(&a, &b);
         let side = |wants_old: bool| -> Vec<String> {
             let words = runs.iter().filter_map(|run| match run {
-                WordRun::Kept(words) => Some(words),
-                WordRun::TakenOut(words) => wants_old.then_some(words),
-                WordRun::Added(words) => (!wants_old).then_some(words),
+                EditRun::Kept(words) => Some(words),
+                EditRun::TakenOut(words) => wants_old.then_some(words),
+                EditRun::Added(words) => (!wants_old).then_some(words),
             });
             words.flat_map(|words| words.split(' ').map(str::to_owned)).collect()
         };
         let (old, new): (Vec<&str>, Vec<&str>) = (a.split_whitespace().collect(), b.split_whitespace().collect());
         prop_assert_eq!(side(true), old.clone());
         prop_assert_eq!(side(false), new.clone());
-        let n_kept: usize = runs.iter().map(|run| if let WordRun::Kept(words) = run { words.split(' ').count() } else { 0 }).sum();
+        let n_kept: usize = runs.iter().map(|run| if let EditRun::Kept(words) = run { words.split(' ').count() } else { 0 }).sum();
         prop_assert_eq!(n_kept, n_common(&old, &new));
     }
 }

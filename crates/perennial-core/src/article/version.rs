@@ -43,7 +43,7 @@ pub enum EditedField {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum WordRun {
+pub enum EditRun {
     /// Words in both versions.
     Kept(String),
     /// Words in the old version only.
@@ -56,7 +56,7 @@ pub enum WordRun {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     pub field: EditedField,
-    pub runs: Vec<WordRun>,
+    pub runs: Vec<EditRun>,
 }
 
 /// The edited fields, the headline first, because readers look for silently changed headlines.
@@ -70,7 +70,7 @@ pub fn edits(before: &Article, after: &Article) -> Vec<Edit> {
 }
 
 /// The common and the different words of two texts. The number of different words is minimal unless it is very large.
-pub fn compare_words(before: &str, after: &str) -> Vec<WordRun> {
+pub fn compare_words(before: &str, after: &str) -> Vec<EditRun> {
     let (before, after): (Vec<&str>, Vec<&str>) =
         (before.split_whitespace().collect(), after.split_whitespace().collect());
     let n_first = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
@@ -151,22 +151,22 @@ fn backtrack(trace: &[Vec<usize>], mut x: usize, mut y: usize) -> Vec<EditStep> 
 }
 
 /// Joins steps of a kind. Between two runs of kept words, removed words come before added ones.
-fn runs(before: &[&str], after: &[&str], steps: &[EditStep]) -> Vec<WordRun> {
+fn runs(before: &[&str], after: &[&str], steps: &[EditStep]) -> Vec<EditRun> {
     let (mut x, mut y) = (0, 0);
     let mut runs = Vec::new();
     for part in steps.chunk_by(|a, b| (*a == EditStep::Keep) == (*b == EditStep::Keep)) {
         let n_out = part.iter().filter(|step| **step == EditStep::TakeOut).count();
         let n_added = part.iter().filter(|step| **step == EditStep::Add).count();
         if n_out == 0 && n_added == 0 {
-            runs.push(WordRun::Kept(before[x..x + part.len()].join(" ")));
+            runs.push(EditRun::Kept(before[x..x + part.len()].join(" ")));
             (x, y) = (x + part.len(), y + part.len());
             continue;
         }
         if n_out > 0 {
-            runs.push(WordRun::TakenOut(before[x..x + n_out].join(" ")));
+            runs.push(EditRun::TakenOut(before[x..x + n_out].join(" ")));
         }
         if n_added > 0 {
-            runs.push(WordRun::Added(after[y..y + n_added].join(" ")));
+            runs.push(EditRun::Added(after[y..y + n_added].join(" ")));
         }
         (x, y) = (x + n_out, y + n_added);
     }
@@ -178,9 +178,9 @@ pub fn n_edited(edits: &[Edit]) -> (usize, usize) {
     let (mut n_taken_out, mut n_added) = (0, 0);
     for run in edits.iter().flat_map(|edit| &edit.runs) {
         match run {
-            WordRun::Kept(_) => {}
-            WordRun::TakenOut(words) => n_taken_out += n_words(words),
-            WordRun::Added(words) => n_added += n_words(words),
+            EditRun::Kept(_) => {}
+            EditRun::TakenOut(words) => n_taken_out += n_words(words),
+            EditRun::Added(words) => n_added += n_words(words),
         }
     }
     (n_taken_out, n_added)

@@ -117,7 +117,7 @@ fn parents_of_paragraphs(page: &LeafPage<'_>, dropped: BoxKinds) -> Vec<bool> {
 }
 
 /// The outermost element below a wrapper that is marked as article and contains most of the marked text. So a text
-/// split into several such elements stays together.
+/// split into several such elements remains together.
 fn marked_below(page: &LeafPage<'_>, wrapper: u32, n_good: f64, good: &LeafSums) -> Option<u32> {
     let nodes = &page.leaves.dom.nodes;
     let is_article = |node: u32| nodes[node as usize].tag() == "article";

@@ -191,7 +191,7 @@ fn written_name(name: &str) -> &str {
     name.strip_prefix("xhtml:").or_else(|| name.strip_prefix("html:")).unwrap_or(name)
 }
 
-/// Escapes text between tags. Quotes and line ends stay as they are.
+/// Escapes text between tags. Quotes and line ends remain as they are.
 fn push_escaped(out: &mut String, text: &str) {
     for part in text.split_inclusive(['&', '<', '>']) {
         let (plain, sign) = match part.as_bytes().last() {

@@ -133,7 +133,7 @@ pub struct FeedLink {
 /// A feed's own hints about how often to poll it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct PollHints {
-    /// `ttl`, in minutes: how long a copy stays valid.
+    /// `ttl`, in minutes: how long a copy remains valid.
     pub ttl_minutes: Option<u32>,
     /// Hours of the day in UTC without polls, one bit each.
     pub skip_hours: u32,
@@ -301,7 +301,7 @@ fn absolute(base: Option<&Url>, href: &str) -> String {
         Some(base) => base.join(href).ok(),
         None => Url::parse(href).ok(),
     };
-    // Absolute URLs stay as written, because identifiers are compared literally.
+    // Absolute URLs remain as written, because identifiers are compared literally.
     match joined {
         Some(url) if !has_scheme(href) => url.into(),
         _ => href.to_owned(),

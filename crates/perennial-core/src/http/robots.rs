@@ -4,7 +4,7 @@
 //! longest matching pattern decides, and allow wins a tie. Groups for the same crawler are merged. `Crawl-delay` and
 //! `Sitemap` are read too, although they are not in the RFC.
 
-/// Bytes that are read. RFC 9309 asks for at least 500 KiB.
+/// Bytes that are read. RFC 9309 requires at least 500 KiB.
 pub const MAX_ROBOTS_BYTES: usize = 500 * 1024;
 
 /// The permissions of one crawler in one robots.txt.
@@ -201,7 +201,7 @@ impl RobotsReader {
 }
 
 /// Normalises a pattern or path. Octets that are invalid in URLs are escaped, escapes are in upper case, and those of
-/// unreserved characters are decoded. An escaped `*` or `$` stays escaped and so is literal.
+/// unreserved characters are decoded. An escaped `*` or `$` remains escaped and so is literal.
 fn normalise(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {

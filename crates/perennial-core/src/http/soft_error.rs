@@ -1,4 +1,4 @@
-//! A delivered page -> whether it says that the page does not exist.
+//! A delivered page -> whether it is an error page for a missing page.
 //!
 //! Many servers respond with 200 if a page is missing. Such an error page is short, and its title or first line
 //! states the error. Pages about such errors are longer, or mention them elsewhere.

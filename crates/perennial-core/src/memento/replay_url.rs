@@ -127,7 +127,7 @@ impl ReplayUrl {
     }
 }
 
-/// `20140102030405js_` -> time and modifier. A modifier without digits stands alone or after `*`: `mp_/http://...`
+/// `20140102030405js_` -> time and modifier. A modifier without digits occurs alone or after `*`: `mp_/http://...`
 /// requests the latest capture.
 fn parse_when(text: &str) -> Option<(RequestedTime, Modifier)> {
     if let Some(rest) = text.strip_prefix('*') {
@@ -248,7 +248,7 @@ impl fmt::Display for ReplayUrl {
 pub struct QueryParameters(Vec<(String, String)>);
 
 impl QueryParameters {
-    /// Parses a query without its question mark. Invalid escapes stay as they are.
+    /// Parses a query without its question mark. Invalid escapes remain as they are.
     pub fn parse(text: &str) -> QueryParameters {
         QueryParameters(form_urlencoded::parse(text.as_bytes()).into_owned().take(MAX_PARAMETERS).collect())
     }

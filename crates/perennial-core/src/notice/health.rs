@@ -12,11 +12,11 @@ pub struct BlindWatch {
     pub reason: String,
     /// The first of them.
     pub since: Timestamp,
-    /// Whether its owner was told.
+    /// Whether its owner was notified.
     pub is_reported: bool,
 }
 
-/// What to tell the owner of a watch.
+/// The notice for the owner of a watch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HealthNotice {
     /// The watch sees nothing.
@@ -25,7 +25,7 @@ pub enum HealthNotice {
     Working(BlindWatch),
 }
 
-/// The state of a watch after a visit, and what to tell its owner: that it is blind after `most` failures in a row,
+/// The state of a watch after a visit, and the notice for its owner: that it is blind after `most` failures in a row,
 /// once, and later that it is not any more.
 pub fn after_visit(
     before: Option<BlindWatch>,
@@ -50,7 +50,7 @@ pub fn after_visit(
 mod tests {
     use super::*;
 
-    /// What is told at each visit: `f` after a failure that is reported, `w` for working again.
+    /// The notice of each visit: `f` after a failure that is reported, `w` for working again.
     fn reports(visits: &str, most: u32) -> String {
         let mut watch = None;
         let mut reports = String::new();

@@ -141,6 +141,16 @@ pub enum PageFilter {
     Page(String),
 }
 
+impl PageFilter {
+    /// The host or URL; empty for all pages.
+    pub fn name(&self) -> &str {
+        match self {
+            PageFilter::Anywhere => "",
+            PageFilter::Site(name) | PageFilter::Page(name) => name,
+        }
+    }
+}
+
 /// A condition on changes; all given fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeCondition {

@@ -31,7 +31,7 @@ pub enum ChangeStatus {
 
 /// The known state of a URL before an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PreviousAnswer<'a> {
+pub struct PreviousResponse<'a> {
     /// The last response of the URL.
     pub identity: &'a Identity,
     /// Whether any earlier observation showed a page.
@@ -56,7 +56,7 @@ impl ChangeStatus {
     /// The status that follows from two successive responses, before the content is analysed. `None` if the later one
     /// is not an observation.
     pub fn between(
-        before: Option<PreviousAnswer<'_>>,
+        before: Option<PreviousResponse<'_>>,
         kind: ResponseKind,
         identity: &Identity,
     ) -> Option<ChangeStatus> {
@@ -125,7 +125,7 @@ mod tests {
     /// The status after the given responses; `now` is the last one.
     fn after(identity: &str, was_page: bool, kind: ResponseKind, now: &str) -> Option<ChangeStatus> {
         let identity = &Identity::parse(identity);
-        ChangeStatus::between(Some(PreviousAnswer { identity, was_page }), kind, &Identity::parse(now))
+        ChangeStatus::between(Some(PreviousResponse { identity, was_page }), kind, &Identity::parse(now))
     }
 
     fn at_first(kind: ResponseKind, now: &str) -> Option<ChangeStatus> {

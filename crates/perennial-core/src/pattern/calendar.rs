@@ -138,7 +138,7 @@ impl DayCounts {
         }
     }
 
-    /// Scales the expected changes so that their sum matches the observed ones; `None` with too few observations.
+    /// Scales the expected changes to make their sum match the observed ones; `None` with too few observations.
     fn scaled_to_observed(&self) -> Option<DayCounts> {
         let (mut seen, mut expected) = (0.0f32, 0.0f32);
         self.week.iter().for_each(|tally| (seen, expected) = (seen + tally.seen, expected + tally.expected));

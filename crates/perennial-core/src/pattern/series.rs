@@ -54,7 +54,7 @@ pub(crate) fn time_series(
     days.into_values().map(TimeSeries).collect()
 }
 
-/// The place of the only period that an observation covers, from its shares of periods. It must be at most one and a
+/// The index of the period that an observation covers, if it covers only one. It must be at most one and a
 /// half periods long, with at least half of it in that period. This tolerance allows for visits that are slightly early
 /// or late.
 pub(super) fn covered_period(shares: impl Iterator<Item = f64>) -> Option<usize> {

@@ -26,7 +26,7 @@ const BY_AGE: f32 = 1.0;
 
 /// r, L and the spell of a page at an instant.
 #[derive(Clone, Copy)]
-struct PageState {
+struct GainState {
     expected_importance: f32,
     expected_changes: f32,
     spell: f32,
@@ -34,17 +34,17 @@ struct PageState {
 
 /// What happens to a page within one hour, in which its rate is constant.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct ConstantHour {
     rate: f32,
     importance: f32,
     end: u32,
 }
 
-impl PageState {
-    fn after(self, stretch: Stretch, secs: u32) -> PageState {
+impl GainState {
+    fn after(self, stretch: ConstantHour, secs: u32) -> GainState {
         let x = stretch.rate * secs as f32 / HOUR_SECS as f32;
         let left = exp_neg(x);
-        PageState {
+        GainState {
             expected_importance: stretch.importance + (self.expected_importance - stretch.importance) * left,
             expected_changes: self.expected_changes + x,
             spell: self.spell,
@@ -52,18 +52,18 @@ impl PageState {
     }
 
     /// Lets the spell fade. It counts as constant within an hour.
-    fn faded(self, secs: u32) -> PageState {
+    fn faded(self, secs: u32) -> GainState {
         if self.spell == 1.0 {
             return self;
         }
         let left = spell_left(secs as f32 / HOUR_SECS as f32);
-        PageState { spell: 1.0 + (self.spell - 1.0) * left, ..self }
+        GainState { spell: 1.0 + (self.spell - 1.0) * left, ..self }
     }
 }
 
 impl Scheduler {
-    fn page_state(&self, at: usize) -> PageState {
-        PageState {
+    fn page_state(&self, at: usize) -> GainState {
+        GainState {
             expected_importance: self.pages.expected_importance[at],
             expected_changes: self.pages.expected_changes[at],
             spell: self.pages.spell[at],
@@ -71,12 +71,12 @@ impl Scheduler {
     }
 
     #[inline]
-    fn stretch(&self, at: usize, state: PageState, (place, end): (HourPlace, u32)) -> Stretch {
+    fn constant_hour(&self, at: usize, state: GainState, (place, end): (HourPlace, u32)) -> ConstantHour {
         let busy =
             self.learner.rows().calendar(self.pages.row[at]).map_or(1.0, |calendar| calendar.at(place.day));
         let (rate, importance) =
             self.learner.in_spell(&self.pages, at, usize::from(place.bucket), state.spell);
-        Stretch { rate: rate * busy, importance, end }
+        ConstantHour { rate: rate * busy, importance, end }
     }
 
     /// Recomputes r and L of a page from its last visit to now.
@@ -123,7 +123,7 @@ impl Scheduler {
             let Some(hour) = self.outlook.at(self.pages.clock[at], from) else {
                 return self.recompute_state(at);
             };
-            let stretch = self.stretch(at, state, hour);
+            let stretch = self.constant_hour(at, state, hour);
             let end = stretch.end.min(to);
             state = state.after(stretch, end - from).faded(end - from);
             from = end;
@@ -137,7 +137,7 @@ impl Scheduler {
 
     /// The gain of a single visit, minus the cost of the incoherent hours that it is expected to cause. Without a
     /// budget it is the expected importance, because no other visit is missed.
-    fn net_gain(&self, at: usize, state: PageState, secs: u32) -> f32 {
+    fn net_gain(&self, at: usize, state: GainState, secs: u32) -> f32 {
         if self.config.budget.is_none() {
             return state.expected_importance;
         }
@@ -174,7 +174,7 @@ impl Scheduler {
         let (mut state, mut from) = (self.page_state(at), now);
         while from < last {
             let Some(hour) = self.outlook.at(self.pages.clock[at], from) else { return last };
-            let stretch = self.stretch(at, state, hour);
+            let stretch = self.constant_hour(at, state, hour);
             let end = stretch.end.min(last);
             let is_there = |secs: u32| self.net_gain(at, state.after(stretch, secs), from + secs) >= wanted;
             if is_there(end - from) {

@@ -20,6 +20,6 @@ mod terms;
 
 pub use passages::{Passage, passages};
 pub use presence::{PassagePresence, join};
-pub use query::{Clause, TextQuery, TextQueryError};
+pub use query::{TextClause, TextQuery, TextQueryError};
 pub use surprise::{TermCandidate, TermCounts, surprise};
 pub use terms::{TextTerm, folded, terms};

@@ -18,7 +18,7 @@ const MAX_QUERY_TERMS: usize = 32;
 
 /// A word or a phrase.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Clause {
+pub struct TextClause {
     /// The words in normal form.
     pub words: Vec<String>,
     /// Whether the last word is a prefix.
@@ -31,7 +31,7 @@ pub struct Clause {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextQuery {
     /// A text must match all clauses of an alternative. At least one clause is not excluded.
-    pub alternatives: Vec<Vec<Clause>>,
+    pub alternatives: Vec<Vec<TextClause>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ impl TextQuery {
                 QueryPiece::Words { text, is_prefix, is_excluded } => {
                     let words: Vec<String> = terms(text).into_iter().map(|term| term.word).collect();
                     if let (Some(last), false) = (alternatives.last_mut(), words.is_empty()) {
-                        last.push(Clause { words, is_prefix, is_excluded });
+                        last.push(TextClause { words, is_prefix, is_excluded });
                     }
                 }
             }
@@ -95,7 +95,7 @@ impl TextQuery {
     }
 }
 
-impl Clause {
+impl TextClause {
     fn find(&self, words: &[TextTerm]) -> Vec<Range<usize>> {
         let starts = words.windows(self.words.len()).filter(|window| self.is_at(window));
         starts.filter_map(|window| Some(window.first()?.at.start..window.last()?.at.end)).collect()

@@ -24,7 +24,7 @@ pub enum NumberChange {
 
 /// Number of words on each side of a number that may show its meaning.
 const REACH: usize = 3;
-/// Number of words that make a clause with a number a sentence: of all words, and of those besides times and fillers.
+/// Number of words that make a clause with a number a sentence: of all words, and of those apart from times and fillers.
 const MIN_SENTENCE_WORDS: usize = 5;
 const MIN_OTHER_WORDS: usize = 3;
 /// Longer texts are compared without classifying their numbers.

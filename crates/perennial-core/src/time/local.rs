@@ -192,7 +192,7 @@ impl LocalClock {
     }
 
     /// Splits `(from, to]` into pieces, in order, each within one period of the day. Whole days after the first are
-    /// combined by kind, so a gap of years stays cheap.
+    /// combined by kind, so a gap of years remains cheap.
     pub fn pieces(&self, from: Timestamp, to: Timestamp, n_periods: u16, each: impl FnMut(PeriodPiece)) {
         self.pieces_at_speeds(from, to, n_periods, |_, _| 1.0, each);
     }

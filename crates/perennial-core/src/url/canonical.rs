@@ -2,7 +2,7 @@
 //!
 //! Only differences that cannot name a different page are removed: case of scheme and host, default port, dot
 //! segments, escapes of unreserved characters, fragment, credentials, an empty query, session identifiers and
-//! campaign tags. Order of parameters, trailing slashes, `www.` and case of the path stay, because they matter on
+//! campaign tags. Order of parameters, trailing slashes, `www.` and case of the path remain, because they matter on
 //! some sites.
 
 use url::Url;
@@ -63,7 +63,7 @@ fn canonical_path(path: &str) -> String {
     segments.join("/")
 }
 
-/// `page;jsessionid=1A2B` -> `page`; other matrix parameters stay.
+/// `page;jsessionid=1A2B` -> `page`; other matrix parameters remain.
 fn without_session(segment: &str) -> &str {
     match segment.find(';') {
         Some(at) => {
@@ -149,7 +149,7 @@ pub(crate) fn normalise_escapes(text: &str) -> String {
 }
 
 fn push_escaped(out: &mut Vec<u8>, byte: u8, may_decode: bool) {
-    // A decoded dot could make a dot segment, which the next parser would resolve, so it stays escaped.
+    // A decoded dot could make a dot segment, which the next parser would resolve, so it remains escaped.
     if may_decode && (byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~')) {
         out.push(byte);
     } else {

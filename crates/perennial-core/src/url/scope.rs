@@ -88,7 +88,7 @@ impl Scope {
     }
 
     /// Whether two URLs have the same host, with any scheme. An explicit port must match, so two servers on one
-    /// machine stay separate.
+    /// machine remain separate.
     fn same_place(&self, url: &Url) -> bool {
         bare_host(url) == bare_host(&self.seed) && url.port() == self.seed.port()
     }

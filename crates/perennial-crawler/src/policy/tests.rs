@@ -66,14 +66,14 @@ fn start_next(policy: &mut Policy, kind: PageKind, now: Timestamp) -> Option<Pag
 fn drive(
     policy: &mut Policy,
     until: Timestamp,
-    mut answer: impl FnMut(PageId, Timestamp) -> VisitRecord,
+    mut response: impl FnMut(PageId, Timestamp) -> VisitRecord,
 ) -> Vec<(PageId, Timestamp)> {
     let (mut now, mut visits) = (start(), Vec::new());
     while now < until && policy.end(now).is_none() {
         while let Some((page, why)) = policy.next(now) {
             if policy.admit(&target(page, PageKind::Page), why, now) {
                 visits.push((page, now));
-                for page in policy.finish_visit(&answer(page, now), now) {
+                for page in policy.finish_visit(&response(page, now), now) {
                     policy.finish_analysis(page, None, Vec::new());
                 }
             }
@@ -173,7 +173,7 @@ fn no_period_has_more_visits_than_its_budget() {
 }
 
 #[test]
-fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
+fn the_scheduler_learns_the_result_of_the_analysis_and_not_the_response() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(1.0)), ..ScheduleConfig::default() };
     let mut policy = scheduled(config(), schedule, BudgetTable::default());
     policy.add_new_page(&new_page(1, PageKind::Page));
@@ -242,7 +242,7 @@ fn limits_end_the_crawl_when_nothing_is_in_flight() {
 /// A page whose subresources are on a different host. `first` is the response to the first of them.
 fn settle_with_subresources(
     policy: &mut Policy,
-    answer: impl Fn(PageId, Timestamp) -> VisitRecord,
+    response: impl Fn(PageId, Timestamp) -> VisitRecord,
 ) -> Vec<PageId> {
     const OTHER: SiteId = SiteId(2);
     let now = start();
@@ -255,7 +255,7 @@ fn settle_with_subresources(
     assert!(ready.is_empty(), "it waits for its subresources");
     let subresource = start_next(policy, PageKind::Subresource, now).unwrap();
     let target = VisitTarget { site: OTHER, ..target(subresource, PageKind::Subresource) };
-    ready.extend(policy.finish_visit(&VisitRecord { target, ..answer(subresource, now) }, now));
+    ready.extend(policy.finish_visit(&VisitRecord { target, ..response(subresource, now) }, now));
     ready
 }
 
@@ -315,7 +315,7 @@ fn large_documents_do_not_hold_up_other_visits() {
     while let Some(page) = start_next(&mut policy, PageKind::Page, start()) {
         n_visits += 1;
         let mut record = found(page, PageKind::Page, start());
-        record.answer.as_mut().unwrap().is_large = n_visits <= 100;
+        record.response.as_mut().unwrap().is_large = n_visits <= 100;
         assert_eq!(policy.finish_visit(&record, start()), [page]);
     }
     assert_eq!(n_visits, 100 + MAX_ANALYSING);

@@ -22,7 +22,8 @@ pub struct AuditEntry {
     pub time: String,
     /// Who: the command line with its user, or the dashboard with its session number.
     pub who: String,
-    /// What: `add`, `remove`, `pause`, `resume`, `set`, `watch`, `pin`, `ignore`, `release` or `retry`.
+    /// What: `add`, `remove`, `pause`, `resume`, `set`, `watch`, `notify`, `remove-rule`, `pin`, `ignore`, `release` or
+    /// `retry`.
     #[serde(rename = "act")]
     pub action: String,
     /// The site, page or host.

@@ -12,20 +12,25 @@ pub mod audit;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
+use perennial_core::notice::{ChangeCondition, PageFilter, Wording};
 use perennial_core::page::segment::Selector;
 use perennial_core::schedule::units::{parse_budget, parse_bytes};
 use perennial_core::schedule::{Budget, Goal};
 use perennial_core::time::{Span, Timestamp, WeeklyHours};
-use perennial_core::url::scope::{Scope, ScopeKind};
+use perennial_core::url::canonical::without_scheme;
+use perennial_core::url::scope::{Scope, ScopeError, ScopeKind};
 use url::Url;
 
 use crate::analyse::{AdFilters, PartEffect, PartEffectQuery, PartTreatment};
 use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
+use perennial_archive::settings::notify::{DEFAULT_FAILURES, parse_name, parse_place};
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
 use perennial_archive::settings::site::{parse_selector, parse_url, parse_weight};
 use perennial_archive::settings::times::{parse_every, parse_hours};
-use perennial_archive::settings::{self, PinnedPart, Seed, Settings, SiteEdit, VisitTimes, WatchedPage};
+use perennial_archive::settings::{
+    self, NoticeReceiver, NotifyRule, PinnedPart, Seed, Settings, SiteEdit, VisitTimes, WatchedPage,
+};
 use perennial_archive::store::parse_site_name;
 use perennial_archive::{Archive, SharedSnapshot};
 
@@ -42,8 +47,13 @@ pub enum AdminAction {
     Resume(Vec<String>),
     /// Change the settings of a site, or when a page of a site is visited.
     Set(String, SettingsChange),
-    /// Watch a page: follow it if no site contains it, and visit it at these times.
-    Watch { url: Url, allow_private: bool, times: VisitTimes },
+    /// Watch a page, or all pages of a wider scope: follow them, visit them at these times, and report their changes
+    /// by these rules.
+    Watch { url: Url, scope: ScopeKind, allow_private: bool, times: VisitTimes, rules: Vec<NotifyRule> },
+    /// Report changes by this rule.
+    Notify(NotifyRule),
+    /// Remove the rule with this name.
+    RemoveRule(String),
     /// Pin, ignore or release a part of a site's pages.
     Part(String, PartAction),
     /// Visit a page, or the failing pages of a followed host, as soon as politeness allows.
@@ -102,11 +112,8 @@ impl AdminAction {
         Ok(match needed("act")? {
             "add" => {
                 let mut seed = Seed::of_host(parse_url(needed("url")?)?);
-                if let Some(scope) = given("scope") {
-                    seed.scope.kind = scope
-                        .parse::<ScopeKind>()
-                        .map_err(|error| error.to_string())
-                        .map_err(wrong("scope"))?;
+                if let Some(scope) = read_scope(given("scope"))? {
+                    seed.scope.kind = scope;
                 }
                 AdminAction::Follow(vec![SettingsChange::read(&field)?.apply_to(&seed)])
             }
@@ -115,6 +122,35 @@ impl AdminAction {
             "resume" => AdminAction::Resume(vec![site()?]),
             "set" => AdminAction::Set(site()?, SettingsChange::read(&field)?),
             "retry" => AdminAction::Retry { target: site()?, allow_private: false },
+            "watch" => {
+                let url = parse_url(needed("url")?)?;
+                let scope = read_scope(given("scope"))?.unwrap_or(ScopeKind::Page);
+                let (place, usual) = match scope {
+                    ScopeKind::Page => {
+                        (PageFilter::Page(url.to_string()), without_scheme(url.as_str()).to_owned())
+                    }
+                    _ => {
+                        let host = parse_site_name(url.as_str());
+                        (PageFilter::Site(host.clone()), host)
+                    }
+                };
+                let times = SettingsChange::read(&field)?.apply_to_times(&VisitTimes::default());
+                let receivers: Vec<NoticeReceiver> =
+                    read_receiver(given("receiver"), given("to"))?.into_iter().collect();
+                let condition = read_condition(&field, place)?;
+                let name = read_rule_name(&field, &usual)?;
+                let rules = NotifyRule::for_receivers(&name, &receivers, &condition, DEFAULT_FAILURES);
+                AdminAction::Watch { url, scope, allow_private: false, times, rules }
+            }
+            "notify" => {
+                let place = given("place").map(parse_place).transpose().map_err(wrong("place"))?;
+                let to = read_receiver(given("receiver"), given("to"))?.ok_or("`to` is missing")?;
+                let usual = given("place").map_or("all changes", without_scheme);
+                let name = read_rule_name(&field, usual)?;
+                let condition = read_condition(&field, place.unwrap_or_default())?;
+                AdminAction::Notify(NotifyRule::new(name, to, condition))
+            }
+            "remove-rule" => AdminAction::RemoveRule(needed("name")?.to_owned()),
             part @ ("pin" | "ignore" | "release") => {
                 let selector = parse_selector(needed("selector")?).map_err(wrong("selector"))?;
                 let share = given("importance").map(parse_share).transpose().map_err(wrong("importance"))?;
@@ -127,7 +163,7 @@ impl AdminAction {
             }
             other => {
                 return Err(format!(
-                    "`{other}` is not an action: write add, remove, pause, resume, set, pin, ignore, release or retry"
+                    "`{other}` is not an action: write add, remove, pause, resume, set, watch, notify, remove-rule, pin, ignore, release or retry"
                 ));
             }
         })
@@ -142,12 +178,68 @@ impl AdminAction {
             AdminAction::Resume(_) => "resume",
             AdminAction::Set(..) => "set",
             AdminAction::Watch { .. } => "watch",
+            AdminAction::Notify(_) => "notify",
+            AdminAction::RemoveRule(_) => "remove-rule",
             AdminAction::Part(_, PartAction::Pin(_)) => "pin",
             AdminAction::Part(_, PartAction::Ignore(_)) => "ignore",
             AdminAction::Part(_, PartAction::Release(_)) => "release",
             AdminAction::Retry { .. } => "retry",
         }
     }
+}
+
+fn read_scope(text: Option<&str>) -> Result<Option<ScopeKind>, String> {
+    text.map(str::parse).transpose().map_err(|error: ScopeError| format!("scope: {error}"))
+}
+
+/// The receiver in a form: with its kind, or the kind and its URL or mail address apart. A program may only be set on
+/// the machine itself, because whoever may change settings here could otherwise run anything.
+fn read_receiver(kind: Option<&str>, to: Option<&str>) -> Result<Option<NoticeReceiver>, String> {
+    let Some(to) = to else { return Ok(None) };
+    let is_mail = to.contains('@') && !to.contains(':');
+    let is_bare = is_mail || to.starts_with("http://") || to.starts_with("https://");
+    let to = match kind.filter(|_| is_bare) {
+        Some(kind) => format!("{kind}:{to}"),
+        None if is_mail => format!("email:{to}"),
+        None => to.to_owned(),
+    };
+    match to.parse().map_err(|hint: String| format!("to: {hint}"))? {
+        NoticeReceiver::Command(_) => Err("to: a program can only be set on the machine with the archive, \
+            with `perennial watch URL --notify command:PROGRAM`"
+            .to_owned()),
+        to => Ok(Some(to)),
+    }
+}
+
+fn read_rule_name<'a>(field: &impl Fn(&str) -> Option<&'a str>, usual: &str) -> Result<String, String> {
+    let given = field("name").map(str::trim).filter(|name| !name.is_empty());
+    parse_name(given.unwrap_or(usual)).map_err(|hint| format!("name: {hint}"))
+}
+
+/// The conditions of a rule in a form.
+fn read_condition<'a>(
+    field: &impl Fn(&str) -> Option<&'a str>,
+    place: PageFilter,
+) -> Result<ChangeCondition, String> {
+    let given = |name: &str| field(name).map(str::trim).filter(|text| !text.is_empty());
+    let wording = |name: &'static str| {
+        given(name).map(str::parse::<Wording>).transpose().map_err(|error| format!("{name}: {error}"))
+    };
+    let selector = given("selector").map(parse_selector).transpose();
+    let least = given("min_importance").map(parse_least).transpose();
+    Ok(ChangeCondition {
+        place,
+        selector: selector.map_err(|hint| format!("selector: {hint}"))?,
+        min_importance: least.map_err(|hint| format!("min_importance: {hint}"))?.unwrap_or_default(),
+        appears: wording("appears")?,
+        vanishes: wording("vanishes")?,
+        ..ChangeCondition::default()
+    })
+}
+
+fn parse_least(text: &str) -> Result<f64, String> {
+    let least = text.parse().ok().filter(|least| (0.0..=1.0).contains(least));
+    least.ok_or_else(|| "write a number from 0 to 1, such as 0.1".to_owned())
 }
 
 impl SettingsChange {
@@ -293,7 +385,30 @@ pub fn perform(
             }
             None => settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?,
         },
-        AdminAction::Watch { url, allow_private, times } => watch(&path, &known, url, *allow_private, times)?,
+        AdminAction::Watch { url, scope, allow_private, times, rules } => {
+            let edited = match scope {
+                ScopeKind::Page => watch(&path, &known, url, *allow_private, times)?,
+                kind => {
+                    let seed = Seed::of_host(url.clone());
+                    let scope = Scope { kind: *kind, ..seed.scope };
+                    let (allow_private, times) = (*allow_private, times.clone());
+                    settings::follow(&path, &[Seed { scope, allow_private, times, ..seed }])?
+                }
+            };
+            rules.iter().try_for_each(|rule| settings::put_rule(&path, rule))?;
+            edited
+        }
+        AdminAction::Notify(rule) => {
+            settings::put_rule(&path, rule)?;
+            Vec::new()
+        }
+        AdminAction::RemoveRule(name) => {
+            if !known.notify.iter().any(|rule| rule.name == *name) {
+                bail!("no rule is named `{name}`: see `perennial notify list`");
+            }
+            settings::remove_rule(&path, name)?;
+            Vec::new()
+        }
         AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(seed))?,
         AdminAction::Retry { target, allow_private } => {
             let detail = if *allow_private { ALLOWS_PRIVATE } else { "" };
@@ -305,11 +420,24 @@ pub fn perform(
     };
     let line = |edited: &SiteEdit| {
         let name = if edited.is_new || action.name() != "add" { action.name() } else { "set" };
-        // The name of the action already says that the site is paused.
+        // The name of the action already contains this.
         let details = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
         AuditEntry::new(now, who, name, edited.url.as_str(), details.collect::<Vec<_>>().join(", "))
     };
-    let lines: Vec<AuditEntry> = edited.iter().map(line).collect();
+    let rule_line = |rule: &NotifyRule| {
+        // The receiver's URL may contain a secret.
+        let detail = format!("rule `{}` for {}", rule.name, rule.to.kind());
+        AuditEntry::new(now, who, "notify", rule.condition.place.name(), detail)
+    };
+    let lines = edited.iter().map(line);
+    let lines: Vec<AuditEntry> = match action {
+        AdminAction::Watch { rules, .. } => lines.chain(rules.iter().map(rule_line)).collect(),
+        AdminAction::Notify(rule) => vec![rule_line(rule)],
+        AdminAction::RemoveRule(name) => {
+            vec![AuditEntry::new(now, who, action.name(), "", format!("rule `{name}`"))]
+        }
+        _ => lines.collect(),
+    };
     lines
         .iter()
         .try_for_each(|line| log.put(line))
@@ -317,7 +445,7 @@ pub fn perform(
     Ok(AdminOutcome { lines, settings: Settings::load(&path)? })
 }
 
-/// Watches a page. A page of a larger site gets a table of its own, any other page is a site.
+/// Watches a page. A page of a larger site gets its own table, any other page is a site.
 fn watch(
     path: &Path,
     known: &Settings,
@@ -359,7 +487,7 @@ fn put_watched(path: &Path, known: &Settings, url: Url, times: VisitTimes) -> an
     Ok(vec![SiteEdit { url: page.url, is_new, changed }])
 }
 
-/// The page with a table of its own that a name means, if any.
+/// The page with its own table that a name means, if any.
 fn watched_page(known: &Settings, name: &str) -> Option<Url> {
     let url = parse_url(name).ok().filter(|url| known.seeds.with_url(url).is_none())?;
     known.pages.iter().any(|page| page.url == url).then_some(url)

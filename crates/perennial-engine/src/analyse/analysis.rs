@@ -22,7 +22,7 @@ const SOON: Span = Span::from_hours(24);
 const MAX_NEWS: usize = 200;
 
 /// Analyses a capture without layout: an unchanged response, a redirect, an image, a page that is gone.
-pub(super) fn analyse_answer(
+pub(super) fn analyse_response(
     page: PageId,
     time: Timestamp,
     identity: &Identity,

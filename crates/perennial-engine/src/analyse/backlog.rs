@@ -24,7 +24,7 @@ use perennial_warc::PayloadDigests;
 use perennial_warc::payload::DecodingLimits;
 use rayon::prelude::*;
 
-use super::analysis::{analyse_answer, analyse_version, delta_xml, empty_delta_xml, n_letters};
+use super::analysis::{analyse_response, analyse_version, delta_xml, empty_delta_xml, n_letters};
 use super::store_pool::StorePool;
 use super::{Analyst, PageText, SubresourceCache};
 use perennial_archive::store::{
@@ -186,7 +186,7 @@ impl PageAnalyst {
         let (analysis, delta) = match state.identity == identity {
             true => {
                 let status = ChangeStatus::Unchanged;
-                (analyse_answer(page, time, &identity, Some(state), status).0, empty_delta_xml())
+                (analyse_response(page, time, &identity, Some(state), status).0, empty_delta_xml())
             }
             false => {
                 let comparison = self.compare(Some(state), self.tree(url, time, html))?;
@@ -263,10 +263,10 @@ impl PageAnalyst {
                 let (analysis, state) =
                     match analysed.and_then(|found| found.context("its payload is not in the archive")) {
                         Ok(found) => found,
-                        // An unreadable capture gets an analysis too, so that later runs do not retry it.
+                        // An unreadable capture gets an analysis too, so later runs do not retry it.
                         Err(error) => {
                             done.failed.push(failed_capture(&waiting.capture, &error));
-                            by_answer(&waiting.capture, state)
+                            by_response(&waiting.capture, state)
                         }
                     };
                 done.analyses.push(analysis);
@@ -311,22 +311,22 @@ impl PageAnalyst {
         }
         let state = before.map(|before| before.state);
         let is_same = state.is_some_and(|state| state.identity == capture.identity);
-        if is_same || capture.answer != Some(ResponseKind::Content) {
-            return Ok(Some(by_answer(capture, state)));
+        if is_same || capture.response_kind != Some(ResponseKind::Content) {
+            return Ok(Some(by_response(capture, state)));
         }
         let (page, time, identity) = (capture.page, capture.time, &capture.identity);
         match ahead.unwrap_or_else(|| self.shown(capture))? {
             CaptureContent::Missing => Ok(None),
-            CaptureContent::Unreadable => Ok(Some(by_answer(capture, state))),
+            CaptureContent::Unreadable => Ok(Some(by_response(capture, state))),
             CaptureContent::Error => {
                 let identity = Identity::SoftError(capture.digest.clone());
                 let before = state.map(PageState::before);
                 let status = ChangeStatus::between(before, ResponseKind::Gone, &identity);
                 let status = status.unwrap_or(ChangeStatus::Absent);
-                Ok(Some(analyse_answer(page, time, &identity, state, status)))
+                Ok(Some(analyse_response(page, time, &identity, state, status)))
             }
             CaptureContent::Tree(tree, _) if is_unrendered(capture, state, &tree)? => {
-                Ok(Some(analyse_answer(page, time, identity, state, ChangeStatus::Unchanged)))
+                Ok(Some(analyse_response(page, time, identity, state, ChangeStatus::Unchanged)))
             }
             CaptureContent::Tree(tree, title) => {
                 let remade = state.map(|state| self.remade(store, page, state, &tree)).transpose()?.flatten();
@@ -414,7 +414,7 @@ impl PageAnalyst {
         let (state, identity) = (before.state, &capture.identity);
         let stored = archive.stored(capture, DecodingLimits::default())?;
         if is_named(store, identity, &state.identity) {
-            return Ok(Some(by_answer(capture, Some(state))));
+            return Ok(Some(by_response(capture, Some(state))));
         }
         if !before.is_delta_base(store, capture, stored.header.get(LEFT_OUT_BASE)) {
             return Ok(None);
@@ -494,7 +494,7 @@ impl PendingCapture {
     fn needs_layout(&self) -> bool {
         let is_repeated = self.before.as_ref().is_some_and(|before| before.identity == self.capture.identity);
         self.capture.kind != CaptureKind::Metadata
-            && self.capture.answer == Some(ResponseKind::Content)
+            && self.capture.response_kind == Some(ResponseKind::Content)
             && !is_repeated
     }
 }
@@ -505,7 +505,7 @@ enum CaptureContent {
     Tree(Box<BlockTree>, String),
     /// A format that cannot be read, such as an image. Only its digest is compared.
     Unreadable,
-    /// A page that says "not found" with status 200.
+    /// A "not found" page with status 200.
     Error,
     /// The archive lacks the payload.
     Missing,
@@ -532,11 +532,11 @@ fn is_unrendered(capture: &Capture, state: Option<&PageState>, tree: &BlockTree)
 }
 
 /// Analyses a capture by comparing its response with the previous one.
-fn by_answer(capture: &Capture, state: Option<&PageState>) -> (Analysis, PageState) {
-    let kind = capture.answer.unwrap_or(ResponseKind::Content);
+fn by_response(capture: &Capture, state: Option<&PageState>) -> (Analysis, PageState) {
+    let kind = capture.response_kind.unwrap_or(ResponseKind::Content);
     let status = ChangeStatus::between(state.map(PageState::before), kind, &capture.identity);
     let status = status.unwrap_or_else(ChangeStatus::unknown);
-    analyse_answer(capture.page, capture.time, &capture.identity, state, status)
+    analyse_response(capture.page, capture.time, &capture.identity, state, status)
 }
 
 /// The title as a reader sees it, with references such as `&amp;` resolved.

@@ -53,7 +53,7 @@ pub fn write_deltas(
     Ok(n_deltas)
 }
 
-/// Strips the XML declaration, so that the document can be nested.
+/// Strips the XML declaration, so the document can be nested.
 fn without_declaration(xml: &str) -> &str {
     xml.split_once("?>\n").map_or(xml, |(_, rest)| rest)
 }

@@ -106,7 +106,7 @@ pub enum NoiseSource<'h> {
     Stored(&'h [Noise]),
 }
 
-/// What the archive already knows about a change.
+/// The archive's knowledge about a change.
 #[derive(Default)]
 pub struct StoredChange {
     /// Importance and noise per operation, if the analysis compared the same two versions. `perennial changes` shows

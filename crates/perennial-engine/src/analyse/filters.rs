@@ -2,7 +2,7 @@
 //!
 //! The lists come from three places: the archive's `filters/` folder (`perennial filters update FILE`), the folder of
 //! Debian's uBlock package, and a short built-in list that covers ordinary banners. The compiled engine is cached
-//! beside the archive's lists and recompiled when a list changes. If no list matches, the URL is searched for whole
+//! next to the archive's lists and recompiled when a list changes. If no list matches, the URL is searched for whole
 //! words of advertising (P-PATTERN 6.2; docs/papers.md, Advertisements and noise).
 
 use std::fs;

@@ -169,7 +169,7 @@ impl PartEffectQuery<'_> {
         }
         let (_, then) = weighed(&self.reweighed(before, &texts.0), &self.reweighed(after, &texts.1));
         // The reported importance may exceed that of the operations, for instance after a new title. The excess
-        // stays.
+        // remains.
         (entries, (reported + then - now).clamp(0.0, 1.0))
     }
 

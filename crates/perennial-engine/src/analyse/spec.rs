@@ -24,7 +24,7 @@ use perennial_fetch::{Client, FetchLimits, FetchRequest};
 const MAX_REDIRECTS: usize = 10;
 /// Longer live bodies are cut.
 const MAX_BODY_BYTES: u64 = 32 << 20;
-/// One base URL for all files, so that relative links of two files compare equal.
+/// One base URL for all files, so relative links of two files compare equal.
 const FILE_URL: &str = "http://page.example/";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,8 +159,8 @@ impl LoadedPage<'_> {
                 subresources.find_in(snapshot.archive(), snapshot.store(), url, self.time)
             }
             SubresourceSource::Network(live) => {
-                let answer = live.fetch(&Url::parse(url).ok()?, deadline);
-                answer.ok().map(|(_, captured)| captured)
+                let response = live.fetch(&Url::parse(url).ok()?, deadline);
+                response.ok().map(|(_, captured)| captured)
             }
         }
     }

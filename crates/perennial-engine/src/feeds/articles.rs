@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use perennial_core::article::version::{Edit, EditedField, WordRun, edits, same_version};
+use perennial_core::article::version::{Edit, EditRun, EditedField, edits, same_version};
 use perennial_core::article::{Article, ArticleContext as Known, MAX_NEIGHBOURS, Template, extract};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
@@ -130,8 +130,8 @@ fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::
         let snapshot = shared.lock();
         let near = time.unwrap_or_else(perennial_archive::now);
         let capture = snapshot.store().closest_observation(url, near)?;
-        let answer = capture.map(|capture| snapshot.document(&capture)).transpose()?.flatten();
-        if let Some(cut) = answer.and_then(|answer| answer.cut) {
+        let document = capture.map(|capture| snapshot.document(&capture)).transpose()?.flatten();
+        if let Some(cut) = document.and_then(|document| document.cut) {
             anyhow::ensure!(!is_damage(cut.cause), "the record is damaged: see `perennial verify`");
         }
     }
@@ -344,10 +344,10 @@ pub fn article_json(article: &Article) -> Value {
 
 /// An edit as JSON.
 pub fn edit_json(edit: &Edit) -> Value {
-    let run = |run: &WordRun| match run {
-        WordRun::Kept(words) => json!({"kept": words}),
-        WordRun::TakenOut(words) => json!({"taken_out": words}),
-        WordRun::Added(words) => json!({"added": words}),
+    let run = |run: &EditRun| match run {
+        EditRun::Kept(words) => json!({"kept": words}),
+        EditRun::TakenOut(words) => json!({"taken_out": words}),
+        EditRun::Added(words) => json!({"added": words}),
     };
     json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})
 }

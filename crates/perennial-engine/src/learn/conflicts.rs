@@ -45,7 +45,7 @@ pub fn conflicts(
         if !is_new && !followed.has_seed(seed) {
             return;
         }
-        if let Some(every) = followed.every_of(url) {
+        if let Some(every) = followed.visit_interval(url) {
             all.add(&every);
             hosts.entry(host).or_insert_with(Need::default).add(&every);
             of_seeds.entry(seed).or_insert_with(Need::default).add(&every);

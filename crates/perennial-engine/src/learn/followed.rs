@@ -45,7 +45,7 @@ impl FollowedSites {
         FollowedSites { seeds, watched: HashMap::new(), watch_interval: Some(WATCH_INTERVAL) }
     }
 
-    /// Stretches the interval of watched pages without one, so that they need at most half of the budget.
+    /// Stretches the interval of watched pages without one, so they need at most half of the budget.
     pub fn fit_to(&mut self, budget: Option<Budget>) {
         let own = |(url, times): &(&String, &VisitTimes)| {
             times.every.or_else(|| self.seed_for(url)?.times.every).is_none()
@@ -78,7 +78,7 @@ impl FollowedSites {
     }
 
     /// How often a page is visited, by the settings that apply to its URL.
-    pub fn every_of(&self, url: &str) -> Option<Every> {
+    pub fn visit_interval(&self, url: &str) -> Option<Every> {
         self.every(url, self.seed_for(url))
     }
 
@@ -145,7 +145,7 @@ impl FollowedSites {
     }
 }
 
-/// Pages with a table of their own, sites of one page, and pages that a notification rule names.
+/// Pages with their own tables, sites of one page, and pages that a notification rule names.
 fn watched_pages(settings: &Settings) -> HashMap<String, VisitTimes> {
     let sites = settings.seeds.iter().filter(|seed| seed.scope.kind == ScopeKind::Page);
     let sites = sites.map(|seed| seed.scope.seed.to_string());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn minutes(followed: &FollowedSites, url: &str) -> Option<i64> {
-        followed.every_of(url).map(|every| every.interval.as_millis() / 60_000)
+        followed.visit_interval(url).map(|every| every.interval.as_millis() / 60_000)
     }
 
     const SITES: &str = "[[site]]\nurl = \"https://a.org/\"\n[[site]]\nurl = \"https://b.org/\"\nevery = \"30m\"\n\
@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert_eq!(minutes(&followed, url), expected, "{url}");
         }
-        let hours = followed.every_of("https://b.org/p").and_then(|every| every.hours);
+        let hours = followed.visit_interval("https://b.org/p").and_then(|every| every.hours);
         assert_eq!(hours.map(|hours| hours.to_string()).as_deref(), Some("Mon-Fri 08:00-18:00"));
     }
 
@@ -210,7 +210,7 @@ mod tests {
     fn watched_pages_without_an_interval_leave_half_of_a_small_budget() {
         let mut followed = followed(SITES);
         let hour = Span::from_hours(1);
-        // Two pages have no interval of their own.
+        // Two pages have no interval.
         for (visits, expected) in [(100.0, 15), (16.0, 15), (4.0, 60), (1.0, 240)] {
             followed.fit_to(Some(Budget { visits, period: hour }));
             assert_eq!(minutes(&followed, "https://c.org/x"), Some(expected), "{visits}");

@@ -136,7 +136,7 @@ fn relearn(
         }
     }
     scheduler.learn_now(now);
-    // Pages that a feed announced stay urgent until they are visited.
+    // Pages that a feed announced remain urgent until they are visited.
     for (page, at) in store.announced_by_items(now)? {
         scheduler.announce(page, at, None);
     }

@@ -56,7 +56,7 @@ mod tests {
             digest: "sha1:A".into(),
             content: None,
             is_sound: true,
-            answer: None,
+            response_kind: None,
             identity: None,
             purpose: None,
             offset,

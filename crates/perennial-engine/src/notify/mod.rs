@@ -10,7 +10,7 @@
 //! | `smtp` | sends e-mail |
 //! | `silence` | finds rules that cannot fire |
 //! | `deliver` | delivers a notice to its receiver |
-//! | `sending` | sends the pending notices of the outbox, also on threads beside a crawl |
+//! | `sending` | sends the pending notices of the outbox, also on threads during a crawl |
 //!
 //! The outbox follows the analyses as the text index does: for each page it records the last processed observation. A
 //! crawl only reports which pages have new analyses. It never waits for a receiver.

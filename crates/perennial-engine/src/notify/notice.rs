@@ -177,7 +177,7 @@ impl<'s> NoticeWriter<'s> {
             && (condition.wants_noise() || self.has_operation_to_report(candidate, condition)?))
     }
 
-    /// Whether somebody needs to be told at once. Until a page's history shows that its clocks and counters are noise,
+    /// Whether the notice is urgent. Until a page's history shows that its clocks and counters are noise,
     /// their changes are listed among the changes but send nothing.
     fn has_operation_to_report(
         &mut self,

@@ -97,7 +97,7 @@ impl NoticeMaker {
         CapturePlace { time, number: numbers.and_then(|numbers| numbers.into_iter().min()) }
     }
 
-    /// The last processed observation of a page. If only its time is known and lies in the future, it is ignored.
+    /// The last processed observation of a page. If only its time is known and in the future, it is ignored.
     fn processed(&self, url: &str) -> anyhow::Result<CapturePlace> {
         let is_past =
             |seen: &CapturePlace| seen.number.is_some() || seen.time <= Some(self.archive.horizon());

@@ -26,7 +26,7 @@ const MAX_END: Duration = Duration::from_secs(10);
 /// An idle sender checks the outbox again after this time.
 const MAX_IDLE: Duration = Duration::from_secs(600);
 
-/// What was sent for one rule.
+/// The notices sent for one rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SendReport {
     pub rule: String,
@@ -36,7 +36,7 @@ pub struct SendReport {
     pub error: Option<String>,
 }
 
-/// What became of a notice during a crawl.
+/// The outcome of a notice during a crawl.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
     pub rule: String,
@@ -59,7 +59,7 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// What a crawl tells the notices.
+/// Events of a crawl for the threads that send notices.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WatchNews {
     /// New analyses of a page were committed.
@@ -169,7 +169,7 @@ pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Res
     Ok(all)
 }
 
-/// Starts the threads that store and send notices beside a crawl; `None` without rules. One thread stores notices as analyses are
+/// Starts the threads that store and send notices during a crawl; `None` without rules. One thread stores notices as analyses are
 /// committed. One thread per rule sends them.
 pub fn start_notifying(
     archive: &Archive,
@@ -178,7 +178,7 @@ pub fn start_notifying(
     if archive.settings().notify.is_empty() {
         return Ok(None);
     }
-    // Rules start before anything is captured, so that they cover all that this crawl finds.
+    // Rules start before anything is captured, so they cover all that this crawl finds.
     open_outbox(archive)?;
     let archive = archive.clone();
     PageFollower::start("notices", move |news| make_and_send(&archive, report.as_ref(), news)).map(Some)

@@ -200,7 +200,7 @@ mod tests {
     }
 
     proptest! {
-        /// No page can change the fields of a mail's head. Its lines stay short and plain.
+        /// No page can change the fields of a mail's head. Its lines remain short and plain.
         #[test]
         fn no_title_adds_to_the_head_of_a_mail(title in "\\PC{0,200}|[\\r\\n:a-z]{0,60}") {
             let mail = mail_message(&notice(&title, &title), "a@b", "c@d", Timestamp::from_secs(0));

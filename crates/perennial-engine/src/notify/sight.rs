@@ -30,7 +30,7 @@ impl WatchedPages {
         WatchedPages { rules, starts: followed.map(|seed| seed.scope.seed.to_string()).collect() }
     }
 
-    fn rules_of(&self, url: &str) -> Vec<&NotifyRule> {
+    fn matching_rules(&self, url: &str) -> Vec<&NotifyRule> {
         let is_start = self.starts.contains(url);
         let watches = |rule: &&NotifyRule| match &rule.condition.place {
             PageFilter::Page(page) => page == url,
@@ -49,7 +49,7 @@ impl WatchedPages {
         reason: &str,
     ) -> anyhow::Result<u64> {
         let mut n_notices = 0;
-        for rule in self.rules_of(url) {
+        for rule in self.matching_rules(url) {
             n_notices += note_visit(outbox, rule, url, Err(reason.to_owned()), at)?;
         }
         Ok(n_notices)
@@ -65,7 +65,7 @@ impl WatchedPages {
         url: &str,
         at: Timestamp,
     ) -> anyhow::Result<u64> {
-        let rules = self.rules_of(url);
+        let rules = self.matching_rules(url);
         if rules.is_empty() {
             return Ok(0);
         }
@@ -86,7 +86,7 @@ impl WatchedPages {
                 }
                 _ => Ok(()),
             };
-            // After the observation, because it may have a notice of its own.
+            // After the observation, because it may have its own notice.
             n_notices += note_visit(outbox, rule, url, seen, at + Span::from_millis(1))?;
         }
         Ok(n_notices)

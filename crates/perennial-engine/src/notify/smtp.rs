@@ -131,8 +131,8 @@ impl MailServer<'_> {
         let password =
             self.password.ok_or_else(|| DeliveryFailure::away("[smtp] has a user but no password_file"))?;
         let credentials = Credentials::new(user.clone(), password.to_owned());
-        let answer = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
-        answer.map_err(|error| {
+        let response = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
+        response.map_err(|error| {
             DeliveryFailure::away(format!("cannot log in as {user}: {}; see [smtp]", describe_error(&error)))
         })?;
         Ok(connection)

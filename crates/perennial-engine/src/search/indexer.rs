@@ -6,7 +6,9 @@ use perennial_core::url::PageId;
 
 use crate::background::{PageFollower, next_pages};
 use perennial_archive::Archive;
-use perennial_archive::store::{AnalysedObservation, ObservationRow, ShownText, Store, TextCommit, Texts};
+use perennial_archive::store::{
+    AnalysedObservation, AnalysedPage, ObservationRow, ShownText, Store, TextCommit, Texts,
+};
 
 /// Pages per commit.
 const PAGES_PER_COMMIT: usize = 64;
@@ -53,7 +55,7 @@ impl TextIndexer {
     /// The pages with unindexed analyses.
     fn behind(&self) -> anyhow::Result<Vec<PageId>> {
         let mut behind = Vec::new();
-        for (page, last, n_analyses) in self.store.analysed_pages()? {
+        for AnalysedPage { page, last, n_analyses } in self.store.analysed_pages()? {
             if self.texts.seen(page)? != Some((last, n_analyses)) {
                 behind.push(page);
             }

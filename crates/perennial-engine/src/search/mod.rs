@@ -2,7 +2,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `indexer` | adds new analyses to the text index, on a thread beside a crawl |
+//! | `indexer` | adds new analyses to the text index, on a thread during a crawl |
 //! | `terms` | finds terms that are new in a span |
 //! | `query` | finds pages that contained the words, with an excerpt and the times |
 //!

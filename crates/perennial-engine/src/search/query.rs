@@ -15,7 +15,7 @@ const MAX_PRESENCES: usize = 20_000;
 /// Characters of context around the matching words.
 const CONTEXT_CHARS: usize = 120;
 
-/// The conditions of a search, besides its words.
+/// The conditions of a search, apart from its words.
 #[derive(Clone, Debug, Default)]
 pub struct SearchQuery<'a> {
     /// Only pages of this host, with its port if that is unusual.

@@ -1,6 +1,6 @@
 //! Finds terms that appeared in a span and were absent or much rarer before (P-FEED 6).
 
-use perennial_core::search::{Clause, TermCounts, TextQuery, surprise};
+use perennial_core::search::{TermCounts, TextClause, TextQuery, surprise};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
@@ -78,7 +78,7 @@ pub fn new_terms(store: &Store, texts: &Texts, query: &TermsQuery<'_>) -> anyhow
     let mut terms = Vec::new();
     for candidate in counts.candidates(MAX_WORDS, MAX_PAIRS) {
         let most = MIN_BEFORE.max(BEFORE_PER_PASSAGE * candidate.n_passages);
-        let clause = Clause { words: candidate.words, is_prefix: false, is_excluded: false };
+        let clause = TextClause { words: candidate.words, is_prefix: false, is_excluded: false };
         let query = TextQuery { alternatives: vec![vec![clause]] };
         let Some(before) = texts.count_before(&query, since, pages.as_deref(), most)? else { continue };
         let surprise = surprise(candidate.n_passages, n_passages, before, n_before);

@@ -33,7 +33,7 @@ pub struct BlockChanges {
 
 /// Finds the changes of a block among those of its page.
 pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::Result<BlockChanges> {
-    let words = words_of(text);
+    let words = distinct_words(text);
     let mut found = BlockChanges::default();
     if words.is_empty() {
         return Ok(found);
@@ -52,11 +52,11 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
         let entries = reader.read(&row)?.map(|changed| changed.entries()).unwrap_or_default();
         let side =
             |entry: &OperationReport| if is_before { entry.after.clone() } else { entry.before.clone() };
-        let matching = entries
-            .iter()
-            .find(|entry| side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text))));
+        let matching = entries.iter().find(|entry| {
+            side(entry).is_some_and(|content| is_same_block(&words, &distinct_words(&content.text)))
+        });
         if let Some(entry) = matching {
-            let change = change_of(&row, entry, &entries);
+            let change = new_change(&row, entry, &entries);
             *(if is_before { &mut found.previous } else { &mut found.next }) = Some(change);
         }
         Ok(())
@@ -65,7 +65,7 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
 }
 
 /// To a reader, words deleted and inserted in the same block are one change.
-fn change_of(row: &ChangeRow, entry: &OperationReport, all: &[OperationReport]) -> BlockChange {
+fn new_change(row: &ChangeRow, entry: &OperationReport, all: &[OperationReport]) -> BlockChange {
     let is_partner = |other: &&OperationReport| {
         let block =
             |entry: &OperationReport| entry.block_after.clone().or_else(|| entry.block_before.clone());
@@ -93,7 +93,7 @@ fn change_of(row: &ChangeRow, entry: &OperationReport, all: &[OperationReport]) 
     }
 }
 
-fn words_of(text: &str) -> HashSet<String> {
+fn distinct_words(text: &str) -> HashSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.take(MAX_WORDS).map(str::to_lowercase).collect()
 }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn blocks_are_the_same_by_their_words() {
-        let is_same = |a: &str, b: &str| is_same_block(&words_of(a), &words_of(b));
+        let is_same = |a: &str, b: &str| is_same_block(&distinct_words(a), &distinct_words(b));
         assert!(is_same("The pool is open until May", "the pool is closed until May"));
         assert!(!is_same("The pool is open", "Trains run late again"));
         assert!(!is_same("", "a"));

@@ -1,6 +1,6 @@
 //! The frame around a replayed page, with a banner that shows the version and its coherence.
 //!
-//! The banner is on the main origin and the archived page in a frame on the replay origin, so that archived scripts cannot reach
+//! The banner is on the main origin and the archived page in a frame on the replay origin, so archived scripts cannot reach
 //! the banner. A banner is about one capture for as long as it exists: if the frame reports a different page, the whole window goes
 //! there. The frame also reports what it loaded, which can only worsen the stated coherence, and which words were clicked.
 //!
@@ -133,7 +133,7 @@ pub fn to_named_host(request: &Request<'_>) -> Option<Response<Body>> {
 }
 
 /// The requests of the banner.
-pub fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+pub fn respond(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     match request.rest {
         "banner.css" => Ok(text("text/css; charset=utf-8", STYLE)),
         "icon.svg" => Ok(text("image/svg+xml", ICON)),
@@ -199,7 +199,7 @@ impl<'s> BannerRequest<'s> {
         });
         let facts = result.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
         // A script may have invented the URL, so an unknown URL is not an error.
-        Ok(json_answer(&facts.unwrap_or_default()))
+        Ok(json_response(&facts.unwrap_or_default()))
     }
 
     /// When a block got its words, and when it changed next.
@@ -211,9 +211,9 @@ impl<'s> BannerRequest<'s> {
             block::changes(snapshot.store(), &url, self.at, words).map(|changes| Some((url, changes)))
         });
         let found = result.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-        let Some((url, changes)) = found else { return Ok(json_answer(&serde_json::Value::Null)) };
+        let Some((url, changes)) = found else { return Ok(json_response(&serde_json::Value::Null)) };
         let html = page::block(&changes, &self.served.base, &url, self.at);
-        Ok(json_answer(&json!({ "changes": changes, "html": html.0 })))
+        Ok(json_response(&json!({ "changes": changes, "html": html.0 })))
     }
 }
 
@@ -225,20 +225,20 @@ fn steps(snapshot: &Snapshot, url: &str, at: Timestamp) -> anyhow::Result<Versio
 }
 
 fn html(text: String) -> Response<Body> {
-    let mut response = text_of("text/html; charset=utf-8", text);
+    let mut response = text_response("text/html; charset=utf-8", text);
     response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
-fn json_answer(value: &serde_json::Value) -> Response<Body> {
-    text_of("application/json", value.to_string())
+fn json_response(value: &serde_json::Value) -> Response<Body> {
+    text_response("application/json", value.to_string())
 }
 
 fn text(mime: &'static str, body: &'static str) -> Response<Body> {
-    text_of(mime, body.to_string())
+    text_response(mime, body.to_string())
 }
 
-fn text_of(mime: &'static str, body: String) -> Response<Body> {
+fn text_response(mime: &'static str, body: String) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));

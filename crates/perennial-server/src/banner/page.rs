@@ -55,7 +55,7 @@ pub fn wrapper(shown: &BannerContent<'_>, frame: &str) -> Markup {
                 data-captured=(context.capture.time.to_digits14()) data-root=(assets::ROOT) {
                 a.skip href="#page" { "To the archived page" }
                 div.ban #ban role="region" aria-label="Perennial: about this archived page" { (banner(shown)) }
-                // Before the frame, so that no message of the frame is missed.
+                // Before the frame, so no message of the frame is missed.
                 script src={ (assets::ROOT) "banner.js" } {}
                 iframe #page name=(FRAME_NAME) title="Archived page" sandbox=(SANDBOX) referrerpolicy="no-referrer" src=(frame) {}
             }

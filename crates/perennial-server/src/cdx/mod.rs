@@ -43,7 +43,7 @@ pub struct CdxRows {
     is_cut: bool,
 }
 
-pub fn answer(
+pub fn respond(
     request: &Request<'_>,
     dialect: Dialect,
     query: &QueryParameters,
@@ -93,7 +93,7 @@ pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<CdxRows>
     Ok(collector.finish())
 }
 
-/// The lines to read. For captures nearest to an instant, the state knows their range, so that a long history is not read whole.
+/// The lines to read. For captures nearest to an instant, the state knows their range, so a long history is not read whole.
 fn range_of(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<KeyRange> {
     let mut range = query.start();
     if let Some((key, at, n)) = query.nearest().filter(|nearest| nearest.2 <= MAX_NEAREST) {
@@ -163,7 +163,7 @@ impl<'q> Collector<'q> {
 
     fn is_collapsed(&mut self, line: &CdxjLine) -> bool {
         let Some((field, length)) = &self.query.collapse else { return false };
-        let value = output::field_of(line, field).unwrap_or_default();
+        let value = output::find_field(line, field).unwrap_or_default();
         let cut: String = value.chars().take(*length).collect();
         let is_same = self.collapsed.as_deref() == Some(&cut);
         self.collapsed = Some(cut);

@@ -60,7 +60,7 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 /// A field by its name in either dialect.
-pub(super) fn field_of<'l>(line: &'l CdxjLine, name: &str) -> Option<Cow<'l, str>> {
+pub(super) fn find_field<'l>(line: &'l CdxjLine, name: &str) -> Option<Cow<'l, str>> {
     let text = |text: &'l Option<String>| text.as_deref().map(Cow::Borrowed);
     match name {
         "urlkey" => Some(line.key.as_str().into()),
@@ -78,7 +78,7 @@ pub(super) fn field_of<'l>(line: &'l CdxjLine, name: &str) -> Option<Cow<'l, str
 
 /// A value in a dialect: the Internet Archive's digests have no algorithm prefix.
 fn value_of<'l>(line: &'l CdxjLine, name: &str, dialect: Dialect) -> Option<Cow<'l, str>> {
-    let value = field_of(line, name)?;
+    let value = find_field(line, name)?;
     match (dialect, name, value) {
         (Dialect::Wayback, "digest", Cow::Borrowed(digest)) => {
             Some(digest.strip_prefix("sha1:").unwrap_or(digest).into())
@@ -181,8 +181,8 @@ pub(super) fn n_pages(query: &CdxQuery, n_lines: usize) -> (&'static str, String
     match query.dialect {
         Dialect::Wayback => ("text/plain; charset=utf-8", format!("{n_pages}\n")),
         Dialect::Pywb => {
-            let answer = json!({ "pages": n_pages, "pageSize": query.page_lines, "blocks": n_lines.div_ceil(super::BLOCK_LINES) });
-            ("application/json", format!("{answer}\n"))
+            let response = json!({ "pages": n_pages, "pageSize": query.page_lines, "blocks": n_lines.div_ceil(super::BLOCK_LINES) });
+            ("application/json", format!("{response}\n"))
         }
     }
 }

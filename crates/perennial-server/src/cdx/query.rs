@@ -188,7 +188,7 @@ fn known_field(name: &str, dialect: Dialect) -> Result<String, String> {
     }
 }
 
-/// Parameters that would change the rows, so that a client must learn that they do not.
+/// Unsupported parameters that would change the rows. They are an error, because a client would misread the result.
 fn refuse_unsupported(query: &QueryParameters) -> Result<(), String> {
     let unsupported = ["showDupeCount", "showSkipCount", "showUniqCount", "lastSkipTimestamp"];
     match unsupported.into_iter().find(|name| query.get(name).is_some() && query.is_on(name)) {
@@ -226,7 +226,7 @@ enum Rule {
 
 impl Filter {
     fn passes(&self, line: &CdxjLine) -> bool {
-        let value = output::field_of(line, &self.field).unwrap_or_default();
+        let value = output::find_field(line, &self.field).unwrap_or_default();
         let fits = match &self.rule {
             Rule::Equals(text) => value == text.as_str(),
             Rule::Contains(text) => value.contains(text.as_str()),

@@ -223,25 +223,24 @@ pub(crate) fn all_settings(place: Place<'_>, seeds: &[Seed]) -> Markup {
 /// The audit log.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Audit")]
-pub(crate) struct View {
+pub(crate) struct AuditView {
     n_actions: usize,
     /// The latest first.
     actions: Vec<AuditEntry>,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<AuditView, Problem> {
     let mut actions = Vec::new();
     let read = each_audit_entry(request.served.pool.archive().root(), |action| actions.push(action));
     read.map_err(|error| Problem::internal(&error.into()))?;
     let n_actions = actions.len();
     actions.reverse();
     actions.truncate(MAX_ACTIONS);
-    Ok(View { n_actions, actions })
+    Ok(AuditView { n_actions, actions })
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &AuditView, place: Place<'_>) -> Markup {
     let main = html! {
-        p.crumbs { a href={ (place.base) "/sites" } { "sites" } " / audit log" }
         div.head {
             div {
                 h1 { "Audit log" }
@@ -277,7 +276,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
             }
         }
     };
-    Shell::new(place, Tab::Sites, "Audit log", Some("/api/audit".into())).page(&main)
+    Shell::new(place, Tab::Audit, "Audit log", Some("/api/audit".into())).page(&main)
 }
 
 /// The login page. Its form contains the key of the URL, if there is one.

@@ -1,7 +1,7 @@
 //! `/articles`, `/article?url=`: the articles and posts that feeds announced; an article with its versions and edits.
 
 use maud::{Markup, html};
-use perennial_core::article::version::{WordRun, edits};
+use perennial_core::article::version::{EditRun, edits};
 use perennial_core::memento::replay_url::escape;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -111,7 +111,7 @@ pub(crate) fn render_list(list: &ListView, place: Place<'_>) -> Markup {
         }
     };
     let json = format!("/api/articles?{}", query(&[("site", site)]));
-    Shell::new(place, Tab::Sites, "Articles and posts", Some(json)).page(&main)
+    Shell::new(place, Tab::Articles, "Articles and posts", Some(json)).page(&main)
 }
 
 fn table(articles: &[ArticleRow], base: &str) -> Markup {
@@ -165,7 +165,7 @@ pub(crate) struct ArticleVersionView {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Article")]
-pub(crate) struct View {
+pub(crate) struct ArticleView {
     title: String,
     text: String,
     page: String,
@@ -200,13 +200,13 @@ struct ArticleFields {
     first_seen: Option<String>,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<ArticleView, Problem> {
     let url = request.needed("url")?;
     let found = article(request, url).map_err(|error| Problem::internal(&error))?;
     found.ok_or_else(|| Problem::no_such_page(url))
 }
 
-fn article(request: &Request<'_>, url: &str) -> anyhow::Result<Option<View>> {
+fn article(request: &Request<'_>, url: &str) -> anyhow::Result<Option<ArticleView>> {
     let pool = &request.served.pool;
     let Some(row) = pool.with(|snapshot| known_page(snapshot.store(), url))?? else { return Ok(None) };
     // Reading the captures is slow, so it uses a snapshot of its own instead of one from the pool.
@@ -225,15 +225,15 @@ fn article(request: &Request<'_>, url: &str) -> anyhow::Result<Option<View>> {
     Ok(article_view(found, row.url, further))
 }
 
-fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Option<View> {
+fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Option<ArticleView> {
     let latest = found.versions.last()?;
     for known in ["title", "text", "page", "capture", "versions", "time", "author"] {
         further.as_object_mut()?.remove(known);
     }
-    let words = |run: &WordRun| match run {
-        WordRun::Kept(words) => EditWords::Unchanged(words.clone()),
-        WordRun::TakenOut(words) => EditWords::Deleted(words.clone()),
-        WordRun::Added(words) => EditWords::Inserted(words.clone()),
+    let words = |run: &EditRun| match run {
+        EditRun::Kept(words) => EditWords::Unchanged(words.clone()),
+        EditRun::TakenOut(words) => EditWords::Deleted(words.clone()),
+        EditRun::Added(words) => EditWords::Inserted(words.clone()),
     };
     let versions = found.versions.iter().enumerate().map(|(number, version)| {
         let before = number.checked_sub(1).and_then(|before| found.versions.get(before));
@@ -248,7 +248,7 @@ fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Opt
             edits: edits.iter().map(edit).collect(),
         }
     });
-    Some(View {
+    Some(ArticleView {
         title: latest.article.title.clone(),
         text: latest.article.text.clone(),
         time: latest.article.time.map(Time),
@@ -261,7 +261,7 @@ fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Opt
     })
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &ArticleView, place: Place<'_>) -> Markup {
     let stated = [view.author.clone(), view.time.map(|time| time.to_rfc3339()).unwrap_or_default()];
     let stated: Vec<&str> = stated.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     let main = html! {
@@ -294,7 +294,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         }
     };
     let json = format!("/api/article?url={}", escape(&view.page));
-    Shell::new(place, Tab::Sites, "Article", Some(json)).page(&main)
+    Shell::new(place, Tab::Articles, "Article", Some(json)).page(&main)
 }
 
 fn version_entry(number: usize, version: &ArticleVersionView, url: &str, base: &str) -> Markup {
@@ -349,7 +349,7 @@ mod tests {
             edits: vec![EditView { field: "title", words }],
         };
         let first = ArticleVersionView { since: at, title: String::new(), edits: Vec::new() };
-        let view = View {
+        let view = ArticleView {
             title: hostile.into(),
             text: hostile.into(),
             page: hostile.into(),

@@ -15,25 +15,17 @@ use super::{Problem, Request};
 use crate::body::Body;
 use crate::pages;
 use perennial_archive::Snapshot;
-use perennial_archive::store::PageRow;
+use perennial_archive::store::{CaptureDay, PageRow};
 use perennial_engine::html;
 use perennial_engine::html::dates::{day_of_year, month_name, start_of_day, year_and_month};
 
 /// The longest list.
 const MAX_ROWS: usize = 1_000;
 
-/// The captures of a UTC day.
-struct CalendarDay {
-    /// Days since 1970.
-    number: i64,
-    n_captures: u64,
-    first: Timestamp,
-}
-
 struct Calendar<'a> {
     url: &'a str,
     /// Earliest first.
-    days: Vec<CalendarDay>,
+    days: Vec<CaptureDay>,
     /// If it has no captures, the last year with captures is shown.
     year: Option<i16>,
 }
@@ -49,10 +41,6 @@ pub(crate) fn calendar(
     if days.is_empty() {
         return Err(Problem::not_archived(url));
     }
-    let days = days
-        .into_iter()
-        .map(|(number, n_captures, first)| CalendarDay { number, n_captures, first })
-        .collect();
     Ok(pages::html(render(&Calendar { url, days, year }, request.place())))
 }
 
@@ -270,9 +258,9 @@ pub(crate) fn home(places: &[Place<'_>]) -> Markup {
 mod tests {
     use super::*;
 
-    fn day(date: &str, n_captures: u64) -> CalendarDay {
+    fn day(date: &str, n_captures: u64) -> CaptureDay {
         let first = Timestamp::parse(date).unwrap();
-        CalendarDay { number: first.as_millis().div_euclid(86_400_000), n_captures, first }
+        CaptureDay { number: first.as_millis().div_euclid(86_400_000), n_captures, first }
     }
 
     #[test]

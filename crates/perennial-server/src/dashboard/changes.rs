@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::change::{ChangeSummary, ChangeView, entry, event};
 use super::components::{Operations, Time, alert, choice, empty, tick};
 use super::layout::{Place, Shell, Tab};
-use super::{Form, Problem, Request};
+use super::{Problem, Request, ResponseFormat};
 use perennial_archive::store::{ChangeKey, Store};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::AdFilters;
@@ -64,7 +64,7 @@ impl Parameters {
         pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// A select field. A value that is not offered stays chosen.
+    /// A select field. A value that is not offered remains chosen.
     pub(crate) fn choice(&self, name: &str, label: &str, choices: &[(&str, &str)]) -> Markup {
         let value = self.value(name);
         let other = (!choices.iter().any(|(known, _)| *known == value)).then_some((value, value));
@@ -87,7 +87,7 @@ impl Parameters {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Changes")]
-pub(crate) struct View {
+pub(crate) struct ChangesView {
     changes: Vec<MatchingChange>,
     /// The position at which the next part of the list begins.
     next: Option<String>,
@@ -104,7 +104,7 @@ pub(crate) struct View {
     is_first_part: bool,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<ChangesView, Problem> {
     let read = || -> Result<(ChangeQuery, Option<ChangeKey>, usize), String> {
         let query = ChangeQuery::read(|name| request.query.get(name), now())?;
         let after = request.given("after").map(str::parse).transpose();
@@ -116,7 +116,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         };
         Ok((query, after, limit))
     };
-    let mut view = View {
+    let mut view = ChangesView {
         changes: Vec::new(),
         next: None,
         n_examined: 0,
@@ -127,8 +127,8 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     };
     let (query, after, limit) = match (read(), request.form) {
         (Ok(read), _) => read,
-        (Err(problem), Form::Json) => return Err(Problem::bad_request(problem)),
-        (Err(problem), Form::Html) => {
+        (Err(problem), ResponseFormat::Json) => return Err(Problem::bad_request(problem)),
+        (Err(problem), ResponseFormat::Html) => {
             view.problem = Some(problem);
             return Ok(view);
         }
@@ -140,8 +140,8 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         view.next = found.next.map(|next| next.to_string());
         view.n_examined = found.n_rows;
         match request.form {
-            Form::Json => view.changes = found.changes,
-            Form::Html => {
+            ResponseFormat::Json => view.changes = found.changes,
+            ResponseFormat::Html => {
                 let shown = found.changes.into_iter().map(|change| entry_view(snapshot.store(), change));
                 view.shown = shown.collect::<anyhow::Result<_>>()?;
             }
@@ -204,7 +204,7 @@ pub(crate) const LEAST: [(&str, &str); 5] = [
 pub(crate) const ORDERS: Choices =
     &[("", "latest first"), ("oldest", "oldest first"), ("importance", "most important first")];
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &ChangesView, place: Place<'_>) -> Markup {
     let n = counted(view.shown.len() as u64, "change", "changes");
     let heading = match (&view.problem, view.shown.is_empty(), view.next.is_some()) {
         (Some(_), ..) => "Search changes".to_owned(),
@@ -271,7 +271,7 @@ fn form(parameters: &Parameters, base: &str) -> Markup {
     }
 }
 
-fn end(view: &View, base: &str) -> Markup {
+fn end(view: &ChangesView, base: &str) -> Markup {
     let query = view.parameters.query();
     let and = if query.is_empty() { "" } else { "&" };
     html! {
@@ -301,7 +301,7 @@ mod tests {
         let hostile = "\"><script>alert(1)</script>".to_owned();
         let given =
             vec![("site", hostile.clone()), ("op", "insert".to_owned()), ("least", "0.25".to_owned())];
-        let view = View {
+        let view = ChangesView {
             changes: Vec::new(),
             next: Some("1.2.0.5".to_owned()),
             n_examined: 1_234,
@@ -319,7 +319,7 @@ mod tests {
         );
         assert!(html.contains("op=insert&amp;least=0.25&amp;after=1.2.0.5"), "{html}");
         assert!(html.contains("/b/changes.atom?site=%22%3E%3Cscript"), "{html}");
-        let wrong = render(&View { problem: Some(hostile), ..view }, place).0;
+        let wrong = render(&ChangesView { problem: Some(hostile), ..view }, place).0;
         assert!(
             !wrong.contains("<script") && wrong.contains("class=\"alert\"") && !wrong.contains(">Next<"),
             "{wrong}"

@@ -10,7 +10,7 @@ use perennial_core::page::importance::{Importance, ImportanceConfig};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
-use super::charts::{Axis, Mark, strip};
+use super::charts::{Axis, VersionMark, strip};
 use super::components::{crumbs, date_time, title};
 use super::layout::{Place, Shell, Tab, compare_href, host_with_port, page_href, path};
 use super::{Problem, Request, known_page};
@@ -349,7 +349,7 @@ impl Slider<'_> {
             return html! {};
         }
         let mark = |version: &SliderVersion| {
-            Some(Mark {
+            Some(VersionMark {
                 time: version.time,
                 importance: version.importance,
                 is_indexed: version.is_indexed,
@@ -359,7 +359,7 @@ impl Slider<'_> {
         };
         let (unchanged, changes): (Vec<SliderVersion>, Vec<SliderVersion>) =
             self.versions.iter().partition(|version| version.is_unchanged);
-        let marks: Vec<Mark> = changes.iter().filter_map(mark).collect();
+        let marks: Vec<VersionMark> = changes.iter().filter_map(mark).collect();
         let unchanged: Vec<Timestamp> = unchanged.iter().map(|version| version.time).collect();
         let captures = counted(self.n_captures, "capture", "captures");
         let label = format!(

@@ -174,7 +174,7 @@ pub(crate) fn became(before: &str, after: &str) -> Markup {
     html! { (signed(DELETED, &before)) (signed(INSERTED, &after)) }
 }
 
-/// Both texts with differing words marked. If they share less than a third, they stay plain, because striped text is unreadable.
+/// Both texts with differing words marked. If they share less than a third, they remain plain, because striped text is unreadable.
 fn marked_or_plain(before: &str, after: &str) -> (Markup, Markup) {
     let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
     let (mine, theirs) = (words(before), words(after));

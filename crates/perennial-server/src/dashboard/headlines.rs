@@ -4,13 +4,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use maud::{Markup, PreEscaped, html};
 use perennial_core::page::segment::ListItem;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::charts::{Axis, Bar, intervals};
 use super::components::{Time, became, segments, title};
+use perennial_archive::store::{Store, TreeReader};
 use perennial_engine::html::dates::{counted, day_and_minute};
+
+/// Lists of headlines that are compared.
+const MAX_LISTS: usize = 80;
 
 /// A list of headlines, in order.
 pub(crate) struct HeadlineList {
@@ -19,6 +24,39 @@ pub(crate) struct HeadlineList {
     /// The last capture that showed it.
     pub(crate) last: Timestamp,
     pub(crate) items: Vec<ListItem>,
+}
+
+/// The lists of headlines in the window, if the last one belongs to a listing page.
+pub(crate) fn headline_lists(
+    store: &Store,
+    page: PageId,
+    window: (Timestamp, Timestamp),
+) -> anyhow::Result<Vec<HeadlineList>> {
+    let mut reader = TreeReader::new(store);
+    let last = reader.tree_at(page, window.1)?;
+    if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_listing()) {
+        return Ok(Vec::new());
+    }
+    let observations = store.analysed_observations(page, Some(window.0 - Span::from_millis(1)))?;
+    let observations: Vec<_> =
+        observations.into_iter().filter(|observation| observation.time <= window.1).collect();
+    let trees: Vec<usize> = (0..observations.len()).filter(|at| observations[*at].has_tree).collect();
+    let trees = &trees[trees.len().saturating_sub(MAX_LISTS)..];
+    let mut lists = Vec::with_capacity(trees.len());
+    // Backwards, because a tree is stored as its difference from the next one.
+    for (number, at) in trees.iter().enumerate().rev() {
+        let next = trees.get(number + 1).copied().unwrap_or(observations.len());
+        let Some(tree) = reader.tree_at(page, observations[*at].time)? else { continue };
+        let last =
+            observations[*at..next].last().map_or(observations[*at].time, |observation| observation.time);
+        lists.push(HeadlineList {
+            first: observations[*at].time,
+            last,
+            items: tree.list.unwrap_or_default().items,
+        });
+    }
+    lists.reverse();
+    Ok(lists)
 }
 
 /// The headlines to show.

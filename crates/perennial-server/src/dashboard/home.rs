@@ -1,4 +1,4 @@
-//! `/`: recent important changes by page, with the words before and after, and the state of the archive beside them.
+//! `/`: recent important changes by page, with the words before and after, and the state of the archive next to them.
 //!
 //! The query is that of `/changes`; by default it covers a day and importance from 0.1. A span ends with the last capture. Only the
 //! strongest change of each page is shown, and pages of a directory that changed in the same way are grouped.
@@ -15,10 +15,11 @@ use serde::{Serialize, Serializer};
 use super::change::{ChangeView, directory, entry, event};
 use super::changes::{LEAST, ORDERS, Parameters};
 use super::components::{Time, choice, empty, segments};
+use super::follow::follow_form;
 use super::layout::{Place, Shell, Tab, notices_href};
 use super::overview::Overview;
 use super::reader_cookie::ReaderCookie;
-use super::{Form, Problem, Request, respond};
+use super::{Problem, Request, ResponseFormat, respond};
 use crate::body::Body;
 use crate::pages;
 use crate::summary::Summary;
@@ -42,7 +43,7 @@ const LIVE: &str = include_str!("live.js");
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Home")]
-pub(crate) struct View {
+pub(crate) struct HomeView {
     /// Only changes since this instant.
     since: Option<Time>,
     /// Only changes of at least this importance.
@@ -82,16 +83,16 @@ fn serialize_with_similar<S: Serializer>(pages: &[ChangeView], to: S) -> Result<
 type Strongest = (ChangeRow, usize);
 
 /// Responds with the page and with a cookie that records what it has shown.
-pub(crate) fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn show(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     let cookie = ReaderCookie::read(request.parts, &request.origins().main, now());
     let view = load(request, cookie)?;
     let mut response = match request.form {
-        Form::Html if view.archive.is_running => {
+        ResponseFormat::Html if view.archive.is_running => {
             pages::scripted(render(&view, request.place()), LIVE, "connect-src 'self'")
         }
         _ => respond(request, &view, render),
     };
-    if let (Form::Html, Some(last)) = (request.form, view.last_capture) {
+    if let (ResponseFormat::Html, Some(last)) = (request.form, view.last_capture) {
         let origin = &request.origins().main;
         let cookie: Option<HeaderValue> =
             ReaderCookie::next(cookie, *last, origin, &request.served.base, now());
@@ -100,7 +101,7 @@ pub(crate) fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     Ok(response)
 }
 
-fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Problem> {
+fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<HomeView, Problem> {
     if request.given("hours").is_some() {
         return Err(Problem::bad_request("unknown parameter `hours`; write since, such as since=7d"));
     }
@@ -112,7 +113,7 @@ fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Pro
         let store = snapshot.store();
         let rows = strongest(snapshot, &query)?;
         let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| parse_site_name(&row.url)).collect();
-        Ok(View {
+        Ok(HomeView {
             since: query.since.map(Time),
             least: query.condition.min_importance,
             site: parameters.get("site").map(str::to_owned),
@@ -207,7 +208,7 @@ fn grouped_by_directory(rows: Vec<Strongest>) -> Vec<Vec<Strongest>> {
     large.into_iter().chain(small.into_iter().flatten().map(|row| vec![row])).collect()
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &HomeView, place: Place<'_>) -> Markup {
     let base = place.base;
     let n_new = n_new(view);
     let main = html! {
@@ -221,7 +222,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                     (lead(view))
                 }
             }
-            div.row { a.btn href=(notices_href(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
+            div.row { @if view.last_capture.is_some() { (follow_form(place, false)) } a.btn href=(notices_href(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
         }
         (view.archive.first_warning())
         div.home {
@@ -233,7 +234,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                     }
                     (entry(base, page))
                 }
-                (end(view, base))
+                (end(view, place))
             }
             (view.archive.render(place))
         }
@@ -244,12 +245,12 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
 }
 
 /// How many pages changed since the reader's previous session, if the latest changes come first.
-fn n_new(view: &View) -> Option<usize> {
+fn n_new(view: &HomeView) -> Option<usize> {
     let last_seen = view.last_seen.filter(|_| view.order == ChangeOrder::Latest)?;
     Some(view.pages.iter().take_while(|page| *page.time > last_seen).count())
 }
 
-fn lead(view: &View) -> Markup {
+fn lead(view: &HomeView) -> Markup {
     let Some(last) = view.last_capture else { return html! { p.lead { "The archive is empty." } } };
     let since = view.parameters.get("since").unwrap_or_default();
     let span = super::SPANS.iter().find(|(known, _)| *known == since);
@@ -268,7 +269,7 @@ fn lead(view: &View) -> Markup {
 }
 
 /// Before a page was visited twice: what happens next.
-fn too_early(view: &View) -> &'static str {
+fn too_early(view: &HomeView) -> &'static str {
     match view.archive.is_running {
         true => {
             "No page was visited twice yet. The crawl is running: first it captures all pages that it finds, then it visits them again. Plan shows when."
@@ -277,12 +278,12 @@ fn too_early(view: &View) -> &'static str {
     }
 }
 
-fn filters(view: &View, base: &str) -> Markup {
+fn filters(view: &HomeView, base: &str) -> Markup {
     let parameters = &view.parameters;
     let since = parameters.get("since").unwrap_or_default();
     let offered = &view.sites[..view.sites.len().min(MAX_SITES)];
     let site = view.site.as_deref();
-    // A site that is not offered stays chosen.
+    // A site that is not offered remains chosen.
     let other = site.filter(|site| !offered.iter().any(|known| known == site));
     let all = (String::new(), format!("All {}", view.sites.len()), site.is_none());
     let named = offered.iter().map(String::as_str).chain(other);
@@ -310,14 +311,18 @@ fn filters(view: &View, base: &str) -> Markup {
     }
 }
 
-fn end(view: &View, base: &str) -> Markup {
+fn end(view: &HomeView, place: Place<'_>) -> Markup {
+    let base = place.base;
     let n_shown: usize = view.pages.iter().map(|page| 1 + page.similar.len()).sum();
     match (view.last_capture, view.n_pages, view.n_pages.saturating_sub(n_shown)) {
-        (None, ..) => empty(
-            "Nothing is followed yet",
-            "Name a site, and Perennial visits it politely until you stop it.",
-            Some("perennial run https://example.org/"),
-        ),
+        (None, ..) => html! {
+            (empty(
+                "Nothing is captured yet",
+                "Name a page or a site, and Perennial visits it politely until you stop it.",
+                Some("perennial run https://example.org/"),
+            ))
+            (follow_form(place, true))
+        },
         (Some(_), 0, _) if view.is_too_early => html! {},
         (Some(_), 0, _) => empty(
             &format!("No change of importance {} or more in this span", view.least),

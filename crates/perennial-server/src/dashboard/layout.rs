@@ -15,9 +15,12 @@ pub const STYLE: &str = include_str!("dashboard.css");
 pub enum Tab {
     Changes,
     Sites,
-    Plan,
+    Articles,
     Search,
     Calendar,
+    Plan,
+    Notices,
+    Audit,
     /// Not in the navigation.
     Other,
 }
@@ -43,12 +46,15 @@ pub struct Place<'a> {
     pub admin: AdminAccess<'a>,
 }
 
-const TABS: [(Tab, &str, &str); 5] = [
+const TABS: [(Tab, &str, &str); 8] = [
     (Tab::Changes, "/", "Changes"),
     (Tab::Sites, "/sites", "Sites"),
-    (Tab::Plan, "/plan", "Plan"),
+    (Tab::Articles, "/articles", "Articles"),
     (Tab::Search, "/search", "Search"),
     (Tab::Calendar, "/calendar", "Calendar"),
+    (Tab::Plan, "/plan", "Plan"),
+    (Tab::Notices, "/notices", "Notices"),
+    (Tab::Audit, "/audit", "Audit"),
 ];
 
 /// The project's logo.

@@ -9,7 +9,7 @@
 //! | `home` | `/`: recent important changes, with `overview`, the state of the archive, in a sidebar |
 //! | `changes` | `/changes`: the changes that match a query |
 //! | `compare` | `/web/diff/`: the frame around the diff view of two versions |
-//! | `page` | `/page`: versions of a page, its pattern of change, its next visit; `headlines` of a listing page through time |
+//! | `page` (a folder) | `/page`: versions of a page, its pattern of change, its next visit; `headlines` of a listing page through time |
 //! | `sites`, `site` | `/sites`, `/site/`: all sites; activity by hour, directories, pages, coherence and feeds of a site |
 //! | `plan` | `/plan`: the next visits, or why a page is visited when it is |
 //! | `search` | `/search`: which pages contained the words, and when |
@@ -22,6 +22,7 @@
 //!
 //! | file | shared by pages |
 //! |---|---|
+//! | `follow` | the form that follows a page, and the page of a URL that waits for its first capture |
 //! | `layout` | the frame of all pages, and the paths of pages |
 //! | `components` | untrusted text, times, importance, words, form fields |
 //! | `change` | the entry of a change |
@@ -37,6 +38,7 @@ pub(crate) mod changes;
 mod charts;
 pub(crate) mod compare;
 pub(crate) mod components;
+mod follow;
 mod headlines;
 pub(crate) mod home;
 pub mod layout;
@@ -61,7 +63,7 @@ use serde::Serialize;
 use self::layout::Place;
 use super::body::Body;
 use super::problem::Problem;
-use super::request::{Form, Request};
+use super::request::{Request, ResponseFormat};
 use super::{api, pages};
 use perennial_archive::store::{PageRow, Store};
 
@@ -74,8 +76,8 @@ pub(crate) fn respond<V: Serialize>(
     render: impl FnOnce(&V, Place<'_>) -> Markup,
 ) -> Response<Body> {
     match request.form {
-        Form::Html => pages::html(render(view, request.place())),
-        Form::Json => api::json(view),
+        ResponseFormat::Html => pages::html(render(view, request.place())),
+        ResponseFormat::Json => api::json(view),
     }
 }
 

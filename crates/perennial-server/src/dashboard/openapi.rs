@@ -42,7 +42,7 @@ const fn operation<V: JsonSchema>(
 }
 
 static OPERATIONS: &[ApiOperation] = &[
-    operation::<home::View>(
+    operation::<home::HomeView>(
         "/api/home",
         "The strongest recent change of each page, and the state of the archive",
         &[
@@ -56,7 +56,7 @@ static OPERATIONS: &[ApiOperation] = &[
             ORDER,
         ],
     ),
-    operation::<changes::View>(
+    operation::<changes::ChangesView>(
         "/api/changes",
         "Changes that match a query, with their operations, in parts",
         &[
@@ -103,7 +103,7 @@ static OPERATIONS: &[ApiOperation] = &[
             ("after", Text, "Value of next of the previous response"),
         ],
     ),
-    operation::<page::View>(
+    operation::<page::PageView>(
         "/api/page",
         "Versions of a page, its pattern of change, its next visit, its headlines",
         &[
@@ -112,8 +112,8 @@ static OPERATIONS: &[ApiOperation] = &[
             ("show", Text, "all: look up the words of every version"),
         ],
     ),
-    operation::<sites::View>("/api/sites", "All sites with captures, and followed sites", &[]),
-    operation::<site::View>(
+    operation::<sites::SitesView>("/api/sites", "All sites with captures, and followed sites", &[]),
+    operation::<site::SiteView>(
         "/api/site",
         "Activity by hour, directories, pages, coherence and feeds of a site",
         &[
@@ -121,12 +121,12 @@ static OPERATIONS: &[ApiOperation] = &[
             ("order", Text, "fresh: order pages by their last capture"),
         ],
     ),
-    operation::<plan::View>(
+    operation::<plan::PlanView>(
         "/api/plan",
         "The next visits with their reasons",
         &[SITE, ("url", Text, "Explain the next visit of this page")],
     ),
-    operation::<search::View>(
+    operation::<search::SearchView>(
         "/api/search",
         "Which pages contained the words, and when",
         &[
@@ -139,7 +139,7 @@ static OPERATIONS: &[ApiOperation] = &[
             ("important", Text, "1: only in important versions"),
         ],
     ),
-    operation::<terms::View>(
+    operation::<terms::TermsView>(
         "/api/terms",
         "Terms that are new or more frequent in a span",
         &[
@@ -161,17 +161,17 @@ static OPERATIONS: &[ApiOperation] = &[
         "Articles and posts that feeds announced, the latest first",
         &[SITE, ("skip", Integer, "Value of next of the previous response")],
     ),
-    operation::<articles::View>(
+    operation::<articles::ArticleView>(
         "/api/article",
         "The article or post of a page, with its versions and edits",
         &[URL],
     ),
-    operation::<admin::View>(
+    operation::<admin::AuditView>(
         "/api/audit",
         "The audit log: who changed which settings, the latest first",
         &[],
     ),
-    operation::<pin::View>(
+    operation::<pin::PinView>(
         "/api/pin",
         "Preview of a pinned or ignored part over the last 30 days; changes nothing",
         &[
@@ -181,7 +181,7 @@ static OPERATIONS: &[ApiOperation] = &[
             ("importance", Number, "Share of the importance of the page, above 0 and at most 1"),
         ],
     ),
-    operation::<notices::View>(
+    operation::<notices::NoticesView>(
         "/api/notices",
         "Notification rules, and a feed of the matching changes",
         &[("place", Text, "Only changes of this site, by its host, or of this page, by its URL"), LEAST],
@@ -247,9 +247,12 @@ fn admin_operation(generator: &mut SchemaGenerator) -> Value {
                 "properties": {
                     "act": {
                         "type": "string",
-                        "enum": ["add", "remove", "pause", "resume", "set", "pin", "ignore", "release", "retry"],
+                        "enum": [
+                            "add", "remove", "pause", "resume", "set", "watch", "notify", "remove-rule", "pin",
+                            "ignore", "release", "retry",
+                        ],
                     },
-                    "url": { "type": "string", "description": "URL or host of the site; for retry a page or a host" },
+                    "url": { "type": "string", "description": "URL or host of the site; for retry a page or a host; for watch a page; all but notify and remove-rule need it" },
                     "scope": { "type": "string", "enum": ["page", "prefix", "host", "domain"] },
                     "weight": { "type": ["number", "string", "null"] },
                     "budget": {
@@ -262,8 +265,19 @@ fn admin_operation(generator: &mut SchemaGenerator) -> Value {
                     "hours": { "type": ["string", "null"], "description": "Such as Mon-Fri 08:00-18:00" },
                     "selector": { "type": "string" },
                     "importance": { "type": ["number", "string", "null"] },
+                    "receiver": {
+                        "type": "string",
+                        "enum": ["email", "webhook", "ntfy", "slack", "apprise"],
+                        "description": "For watch and notify: the kind of `to`",
+                    },
+                    "to": { "type": "string", "description": "URL or mail address that receives notices" },
+                    "place": { "type": "string", "description": "For notify: a host or a page; empty for all" },
+                    "name": { "type": "string", "description": "The name of a rule" },
+                    "min_importance": { "type": ["number", "string", "null"] },
+                    "appears": { "type": "string", "description": "Words that must appear in a reported change" },
+                    "vanishes": { "type": "string" },
                 },
-                "required": ["act", "url"],
+                "required": ["act"],
                 "additionalProperties": false,
             } } },
         },

@@ -9,7 +9,7 @@ use url::Url;
 use super::admin::{form, login_hint};
 use super::components::{columns, date_time, empty, path_link, untrusted};
 use super::layout::{Place, Shell, Tab, compare_href, host_with_port, page_href, path, query, site_href};
-use super::{Form, Problem, Request};
+use super::{Problem, Request, ResponseFormat};
 use perennial_archive::settings::Seed;
 use perennial_engine::admin::{AdminAction, PartAction};
 use perennial_engine::analyse::PartEffect;
@@ -20,7 +20,7 @@ const MAX_EDITS: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Pin")]
-pub(crate) struct View {
+pub(crate) struct PinView {
     /// A page that contains the part.
     url: String,
     /// The site to which the setting applies.
@@ -39,7 +39,7 @@ pub(crate) struct View {
 }
 
 /// Programs must name a selector.
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<PinView, Problem> {
     let text = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let url = text("url");
     let archive = request.served.pool.archive();
@@ -51,7 +51,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     };
     let seed = archive.settings().seeds.of_page(&parsed).ok_or_else(not_followed)?;
     let action = if request.given("act") == Some("ignore") { "ignore" } else { "pin" };
-    let mut view = View {
+    let mut view = PinView {
         site: seed.scope.seed.to_string(),
         action,
         selector: text("selector"),
@@ -66,10 +66,12 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             let effect = part.effect(&archive, seed, MAX_EDITS, &|| ());
             view.effect = Some(effect.map_err(|error| Problem::internal(&error))?);
         }
-        (Some(Err(wrong)), Form::Html) => view.problem = Some(wrong),
-        (Some(Err(wrong)), Form::Json) => return Err(Problem::bad_request(wrong)),
-        (None, Form::Html) => {}
-        (None, Form::Json) => return Err(Problem::bad_request("Write /api/pin?url=...&selector=...")),
+        (Some(Err(wrong)), ResponseFormat::Html) => view.problem = Some(wrong),
+        (Some(Err(wrong)), ResponseFormat::Json) => return Err(Problem::bad_request(wrong)),
+        (None, ResponseFormat::Html) => {}
+        (None, ResponseFormat::Json) => {
+            return Err(Problem::bad_request("Write /api/pin?url=...&selector=..."));
+        }
     }
     Ok(view)
 }
@@ -87,7 +89,7 @@ fn read_part(seed: &Seed, action: &str, request: &Request<'_>) -> Result<PartAct
     }
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &PinView, place: Place<'_>) -> Markup {
     let host = host_with_port(&view.site);
     let main = html! {
         p.crumbs {
@@ -125,7 +127,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Sites, "Pin a part", json).page(&main)
 }
 
-fn summary(view: &View, effect: &PartEffect) -> Markup {
+fn summary(view: &PinView, effect: &PartEffect) -> Markup {
     html! {
         p.lead {
             "The last 30 days of " (untrusted(&view.site)) ", with " code { (untrusted(&view.selector)) } " "
@@ -140,7 +142,7 @@ fn summary(view: &View, effect: &PartEffect) -> Markup {
 }
 
 /// The form for a part. It is a GET, because it changes nothing.
-fn effect_form(view: &View, base: &str) -> Markup {
+fn effect_form(view: &PinView, base: &str) -> Markup {
     html! {
         div.fields {
             form.do action={ (base) "/pin" } {
@@ -160,7 +162,7 @@ fn effect_form(view: &View, base: &str) -> Markup {
     }
 }
 
-fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
+fn effects(view: &PinView, effect: &PartEffect, place: Place<'_>) -> Markup {
     let back = site_href(place.base, host_with_port(&view.site));
     let fields = [("url", &*view.site), ("selector", &*view.selector), ("importance", &*view.importance)];
     let action = form(

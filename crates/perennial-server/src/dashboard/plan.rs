@@ -23,8 +23,8 @@ const MAX_VISITS: usize = 100;
 pub(crate) struct VisitExplanation {
     pub(crate) url: String,
     /// In one sentence.
-    pub(crate) answer: String,
-    /// The facts behind the answer, one sentence each.
+    pub(crate) summary: String,
+    /// The facts behind it, one sentence each.
     pub(crate) reasons: Vec<String>,
     pub(crate) last_visit: Option<Time>,
     /// The next visit, if it is planned.
@@ -34,7 +34,7 @@ pub(crate) struct VisitExplanation {
 /// The plan of visits.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Plan")]
-pub(crate) struct View {
+pub(crate) struct PlanView {
     /// Null while the plan is computed for the first time.
     computed: Option<Time>,
     /// When the plan begins.
@@ -58,7 +58,7 @@ pub(crate) struct View {
     url: String,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<PlanView, Problem> {
     let text = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let (site, url) = (text("site"), text("url"));
     request.with_summary(|snapshot, summary| {
@@ -66,7 +66,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             .filter(|_| !url.is_empty())
             .map(|summary| explain(snapshot, summary, &url))
             .transpose()?;
-        Ok(View {
+        Ok(PlanView {
             computed: summary.and_then(|summary| summary.overview.computed),
             at: summary.map_or_else(now, |summary| summary.at).into(),
             is_running: is_being_written(snapshot.archive().root()),
@@ -97,21 +97,21 @@ pub(crate) fn explain(snapshot: &Snapshot, summary: &Summary, url: &str) -> anyh
     let target = page.as_ref().map(|page| store.target(page.id)).transpose()?.flatten();
     let last_visit = target.as_ref().and_then(|target| target.visited);
     let mut why = VisitExplanation {
-        answer: String::new(),
+        summary: String::new(),
         reasons: Vec::new(),
         last_visit: last_visit.or(page.as_ref().and_then(|page| page.last_seen)).map(Time),
         next: summary.visits.iter().find(|visit| visit.url == url).cloned(),
         url,
     };
     let (Some(page), false) = (page, why.url.is_empty()) else {
-        why.answer = "The archive does not know this URL.".to_string();
+        why.summary = "The archive does not know this URL.".to_string();
         let reason =
             "No captured page links to it, and no followed site starts there. Follow it with perennial add.";
         why.reasons.push(reason.to_string());
         return Ok(why);
     };
     if let Some(site) = summary.followed.paused_site(&why.url) {
-        why.answer = "The site is paused.".to_string();
+        why.summary = "The site is paused.".to_string();
         why.reasons.push(format!(
             "{site} is not visited until you run perennial resume, or press Resume on the site's page."
         ));
@@ -139,12 +139,12 @@ fn add_next(
     let next =
         why.next.as_ref().and_then(|visit| Some((Timestamp::parse(visit.at.as_deref()?).ok()?, visit)));
     if let Some((at, visit)) = next {
-        why.answer = format!("{was}Its next visit is planned for {}.", date_time(at));
+        why.summary = format!("{was}Its next visit is planned for {}.", date_time(at));
         why.reasons.push(sentence(&visit.reason));
         return Ok(());
     }
     let is_page = target.is_some_and(|target| target.kind == PageKind::Page);
-    why.answer = match summary.ranks.get(&page.id) {
+    why.summary = match summary.ranks.get(&page.id) {
         Some((place, ranked)) => {
             why.reasons.push(sentence(&described.entry(None, ranked)?.reason));
             let n_pages = summary.scheduler.n_pages();
@@ -207,13 +207,13 @@ fn instant(visit: &NextVisit) -> Option<Timestamp> {
     visit.at.as_deref().and_then(|at| Timestamp::parse(at).ok())
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &PlanView, place: Place<'_>) -> Markup {
     let main = html! {
         (head(view, place.base))
         @if let Some(why) = &view.explanation {
             section {
                 div.sec { h2 { a.quiet href=(page_href(place.base, &why.url)) { (untrusted(without_scheme(&why.url))) } } }
-                p { b { (untrusted(&why.answer)) } }
+                p { b { (untrusted(&why.summary)) } }
                 dl.belief {
                     @for (number, sentence) in why.reasons.iter().enumerate() {
                         div { dt { @if number == 0 { "Reasons" } } dd { (untrusted(sentence)) } }
@@ -239,7 +239,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Plan, "Plan", Some(json)).page(&main)
 }
 
-fn head(view: &View, base: &str) -> Markup {
+fn head(view: &PlanView, base: &str) -> Markup {
     let first = view.visits.iter().find(|visit| visit.at.is_some()).and_then(instant);
     html! {
         div.head {
@@ -273,7 +273,7 @@ fn head(view: &View, base: &str) -> Markup {
     }
 }
 
-fn no_visits(view: &View) -> Markup {
+fn no_visits(view: &PlanView) -> Markup {
     match (view.computed, view.site.as_str()) {
         (None, _) => {
             empty("Computing the plan", "It is computed from all captures. Reload in a moment.", None)
@@ -291,7 +291,7 @@ fn no_visits(view: &View) -> Markup {
     }
 }
 
-fn visits(view: &View, base: &str) -> Markup {
+fn visits(view: &PlanView, base: &str) -> Markup {
     let day = |visit: &NextVisit| instant(visit).map_or("After the end of the plan".to_string(), day_long);
     html! {
         table.t.vers {

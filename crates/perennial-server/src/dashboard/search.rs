@@ -21,7 +21,7 @@ use perennial_engine::html::dates::{counted, day_and_minute, minute, size};
 use perennial_engine::search::{SearchHit, SearchQuery, find_pages};
 
 /// Pages that are shown.
-const MAX_ANSWERS: usize = 50;
+const MAX_HITS: usize = 50;
 /// Captures that are drawn per page.
 const MAX_CAPTURES: usize = 200;
 /// Intervals per page that are listed without unfolding.
@@ -90,7 +90,7 @@ struct SearchForm {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Search")]
-pub(crate) struct View {
+pub(crate) struct SearchView {
     words: String,
     /// Why there is no result.
     problem: Option<String>,
@@ -104,9 +104,9 @@ pub(crate) struct View {
     form: SearchForm,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<SearchView, Problem> {
     let text = |name: &str| request.given(name).map(str::to_owned);
-    let mut view = View {
+    let mut view = SearchView {
         words: text("q").unwrap_or_default(),
         problem: None,
         n_pages: 0,
@@ -133,7 +133,7 @@ fn instant(text: Option<&str>) -> Result<Option<Timestamp>, String> {
     text.map(Timestamp::parse).transpose().map_err(|error| error.to_string())
 }
 
-fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow::Result<()> {
+fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut SearchView) -> anyhow::Result<()> {
     let form = &view.form;
     let quoted = format!("\"{}\"", view.words.replace('"', " "));
     let words =
@@ -159,7 +159,7 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         until: until.map(|until| if is_day { until + Span::from_hours(24) } else { until }),
         is_vanished: form.is_vanished,
         is_important: form.is_important,
-        limit: MAX_ANSWERS,
+        limit: MAX_HITS,
         ..SearchQuery::default()
     };
     let store = snapshot.store();
@@ -193,7 +193,7 @@ fn row(store: &Store, hit: SearchHit) -> anyhow::Result<SearchRow> {
     })
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &SearchView, place: Place<'_>) -> Markup {
     let main = html! {
         (PreEscaped(HATCH))
         h1.vh { "Search all versions" }
@@ -225,7 +225,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell { place, tab: Tab::Search, title: "Search", query: &view.words, json }.page(&main)
 }
 
-fn search_query(view: &View) -> String {
+fn search_query(view: &SearchView) -> String {
     let form = &view.form;
     let on = |is_on: bool| is_on.then_some("1");
     query(&[
@@ -240,7 +240,7 @@ fn search_query(view: &View) -> String {
 }
 
 /// What the restriction to important versions saves and misses.
-fn restriction_cost(view: &View, restricted: &RestrictionCost) -> Markup {
+fn restriction_cost(view: &SearchView, restricted: &RestrictionCost) -> Markup {
     html! {
         p.cap {
             "Important versions only: "
@@ -255,7 +255,7 @@ fn restriction_cost(view: &View, restricted: &RestrictionCost) -> Markup {
     }
 }
 
-fn form(view: &View, base: &str) -> Markup {
+fn form(view: &SearchView, base: &str) -> Markup {
     let values = &view.form;
     html! {
         form role="search" action={ (base) "/search" } {
@@ -275,7 +275,7 @@ fn form(view: &View, base: &str) -> Markup {
     }
 }
 
-fn facts(view: &View) -> Markup {
+fn facts(view: &SearchView) -> Markup {
     let rows = &view.hits;
     let n_present =
         rows.iter().filter(|row| row.presence.last().is_some_and(|last| last.gone.is_none())).count();
@@ -337,7 +337,7 @@ const LEGEND: PreEscaped<&str> = PreEscaped(
      <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><path class=\"sm\" d=\"M4 5v6M12 5v6M20 5v6\"/></svg>captures</span><span>&#9656; still on the page</span>",
 );
 
-fn hit_list(view: &View, base: &str) -> Markup {
+fn hit_list(view: &SearchView, base: &str) -> Markup {
     let axis = time_axis(&view.hits);
     let mut hosts: Vec<(&str, Vec<&SearchRow>)> = Vec::new();
     for row in &view.hits {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::admin::host_settings;
-use super::charts::{Axis, curve, small_bars};
+use super::charts::{Axis, BoundedShare, curve, small_bars};
 use super::components::{Range, Time, columns, empty, percent, segments, time, title, untrusted};
 use super::layout::{Place, Shell, Tab, page_href, path, site_href, version_href};
 use super::overview::{Warning, warning_actions};
@@ -91,6 +91,14 @@ pub(crate) struct ListedPage {
     changes_per_day: Option<f32>,
 }
 
+/// An item of a feed.
+#[derive(Clone, Debug)]
+struct FeedHeadline {
+    first_seen: Timestamp,
+    title: String,
+    link: Option<String>,
+}
+
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SiteFeed")]
 pub(crate) struct SiteFeed {
@@ -101,14 +109,14 @@ pub(crate) struct SiteFeed {
     n_gaps: u64,
     /// When it was last read with new items.
     last_read: Time,
-    /// The latest items: first seen, headline, page.
+    /// The latest items.
     #[serde(skip)]
-    latest: Vec<(Timestamp, String, Option<String>)>,
+    latest: Vec<FeedHeadline>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Site")]
-pub(crate) struct View {
+pub(crate) struct SiteView {
     host: String,
     zone: String,
     /// Documents, without subresources.
@@ -129,7 +137,7 @@ pub(crate) struct View {
 }
 
 /// The host is in the path or in the parameter `host`.
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<SiteView, Problem> {
     let host = match request.rest {
         "" => request.needed("host")?.to_owned(),
         host => unescape(host, false),
@@ -150,7 +158,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         let clock = clock.unwrap_or_else(LocalClock::utc);
         let known = summary.and_then(|summary| summary.sites.iter().find(|site| site.host == host));
         let seeds = snapshot.archive().settings().seeds.iter();
-        Ok(Some(View {
+        Ok(Some(SiteView {
             followed: seeds
                 .filter(|seed| parse_site_name(seed.scope.seed.as_str()) == host)
                 .cloned()
@@ -290,8 +298,8 @@ fn load_feeds(store: &Store, host: &str) -> anyhow::Result<Vec<SiteFeed>> {
     let feed = |feed: StoredFeed| -> anyhow::Result<SiteFeed> {
         let items = store.items_at(feed.page, Timestamp::from_millis(i64::MAX), MAX_ITEMS)?;
         let latest = items.into_iter().map(|item| {
-            let seen = Timestamp::parse(&item.first_seen).unwrap_or(feed.last_read);
-            (seen, item.title, item.link)
+            let first_seen = Timestamp::parse(&item.first_seen).unwrap_or(feed.last_read);
+            FeedHeadline { first_seen, title: item.title, link: item.link }
         });
         Ok(SiteFeed {
             latest: latest.collect(),
@@ -305,7 +313,7 @@ fn load_feeds(store: &Store, host: &str) -> anyhow::Result<Vec<SiteFeed>> {
     feeds.map(feed).collect()
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &SiteView, place: Place<'_>) -> Markup {
     let back = site_href(place.base, &view.host);
     let main = html! {
         (head(view, place))
@@ -320,7 +328,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         .page(&main)
 }
 
-fn head(view: &View, place: Place<'_>) -> Markup {
+fn head(view: &SiteView, place: Place<'_>) -> Markup {
     let (base, host) = (place.base, escape(&view.host));
     html! {
         p.crumbs {
@@ -362,7 +370,7 @@ pub(crate) fn ramp() -> Markup {
     }
 }
 
-fn heat(view: &View) -> Markup {
+fn heat(view: &SiteView) -> Markup {
     let SiteSummary { heat, n_changes, since, .. } = &view.summary;
     let top = heat.iter().flatten().copied().fold(0.0, f64::max);
     html! {
@@ -405,7 +413,7 @@ fn busiest(heat: &[[f64; 24]; 7]) -> String {
         .unwrap_or_default()
 }
 
-fn coherence(view: &View, base: &str) -> Markup {
+fn coherence(view: &SiteView, base: &str) -> Markup {
     let points = &view.summary.coherence;
     let ends = points.first().zip(points.last()).filter(|(first, last)| first.at != last.at);
     let Some((first, last)) = ends else { return html! {} };
@@ -413,7 +421,12 @@ fn coherence(view: &View, base: &str) -> Markup {
     let home = view.pages.iter().find(|page| path(&page.url) == "/").or(view.pages.first());
     let href = |at: Timestamp| home.map(|page| version_href(base, at, &page.url)).unwrap_or_default();
     let axis = Axis { from: *first.at, until: *last.at };
-    let intervals: Vec<_> = points.iter().map(|point| (*point.at, point.at_least, point.at_most)).collect();
+    let bounds = points.iter().map(|point| BoundedShare {
+        time: *point.at,
+        at_least: point.at_least,
+        at_most: point.at_most,
+    });
+    let intervals: Vec<_> = bounds.collect();
     html! {
         section {
             div.sec { h2 { "Coherence over time" } p.legend { "line: lower bound; shaded: up to the upper bound" } }
@@ -462,7 +475,7 @@ fn directories(summary: &SiteSummary) -> Markup {
     }
 }
 
-fn pages(view: &View, base: &str) -> Markup {
+fn pages(view: &SiteView, base: &str) -> Markup {
     let href = site_href(base, &view.host);
     let choices = [
         ("By importance".to_owned(), view.is_by_freshness.then(|| format!("{href}#pages"))),
@@ -503,7 +516,7 @@ fn pages(view: &View, base: &str) -> Markup {
     }
 }
 
-fn feeds(view: &View, base: &str) -> Markup {
+fn feeds(view: &SiteView, base: &str) -> Markup {
     html! {
         section {
             div.sec {
@@ -523,9 +536,9 @@ fn feeds(view: &View, base: &str) -> Markup {
                             td data-l="Items lost" { @if feed.n_gaps == 0 { "never" } @else { (counted(feed.n_gaps, "time", "times")) } }
                             td.nowrap data-l="Last new item" { (time(*feed.last_read)) }
                             td.w {
-                                @for (at, headline, link) in &feed.latest {
+                                @for FeedHeadline { first_seen, title: headline, link } in &feed.latest {
                                     p.small {
-                                        span.mute { (day_and_minute(*at)) } " "
+                                        span.mute { (day_and_minute(*first_seen)) } " "
                                         @match link {
                                             Some(link) => a.quiet href=(page_href(base, link)) { (title(headline)) },
                                             None => (title(headline)),

@@ -27,7 +27,7 @@ pub(crate) struct SiteRow {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Sites")]
-pub(crate) struct View {
+pub(crate) struct SitesView {
     /// Largest first.
     sites: Vec<SiteRow>,
     followed: Vec<Seed>,
@@ -35,9 +35,9 @@ pub(crate) struct View {
     computed: Option<Time>,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<SitesView, Problem> {
     request.with_summary(|snapshot, summary| {
-        Ok(View {
+        Ok(SitesView {
             sites: summary.map(|summary| summary.sites.clone()).unwrap_or_default(),
             followed: snapshot.archive().settings().seeds.iter().cloned().collect(),
             computed: summary.and_then(|summary| summary.overview.computed),
@@ -45,7 +45,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     })
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &SitesView, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {

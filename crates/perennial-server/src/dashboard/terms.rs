@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::components::{Time, alert, empty, field, segments, untrusted};
 use super::layout::{Place, Shell, Tab, query};
-use super::{Form, Problem, Request, SPANS};
+use super::{Problem, Request, ResponseFormat, SPANS};
 use perennial_archive::store::Texts;
 use perennial_archive::{Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, grouped};
@@ -30,7 +30,7 @@ pub(crate) struct Term {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Terms")]
-pub(crate) struct View {
+pub(crate) struct TermsView {
     /// The start of the span.
     since: Time,
     /// Passages that appeared in the span.
@@ -48,21 +48,23 @@ pub(crate) struct View {
     problem: Option<String>,
 }
 
-pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+pub(crate) fn load(request: &Request<'_>) -> Result<TermsView, Problem> {
     let (since, site) = (request.given("since").unwrap_or("7d"), request.given("site"));
     let view = request.with(|snapshot| read(snapshot, since, site))?;
     match (&view.problem, request.form) {
-        (Some(problem), Form::Json) if problem.starts_with("since: ") => Err(Problem::bad_request(problem)),
+        (Some(problem), ResponseFormat::Json) if problem.starts_with("since: ") => {
+            Err(Problem::bad_request(problem))
+        }
         _ => Ok(view),
     }
 }
 
-fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::Result<View> {
+fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::Result<TermsView> {
     let store = snapshot.store();
-    // The span ends with the last capture, so that an archive that is no longer crawled still has terms.
+    // The span ends with the last capture, so an archive that is no longer crawled still has terms.
     let end = store.last_capture(snapshot.archive().horizon())?.unwrap_or_else(now);
     let since = units::parse_time(since_given, end);
-    let mut view = View {
+    let mut view = TermsView {
         since: since.as_ref().map_or(end - Span::from_hours(168), |since| *since).into(),
         n_passages: 0,
         n_before: 0,
@@ -95,7 +97,7 @@ fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::R
     Ok(view)
 }
 
-pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+pub(crate) fn render(view: &TermsView, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {
@@ -129,11 +131,11 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Search, "New terms", Some(json)).page(&main)
 }
 
-fn terms_query(view: &View, since: &str) -> String {
+fn terms_query(view: &TermsView, since: &str) -> String {
     query(&[("since", Some(since)), ("site", view.site.as_deref())])
 }
 
-fn form(view: &View, base: &str) -> Markup {
+fn form(view: &TermsView, base: &str) -> Markup {
     html! {
         form.filters aria-label="Span" action={ (base) "/terms" } {
             (segments(SPANS.map(|(since, name)| {
@@ -147,7 +149,7 @@ fn form(view: &View, base: &str) -> Markup {
     }
 }
 
-fn table(view: &View, base: &str) -> Markup {
+fn table(view: &TermsView, base: &str) -> Markup {
     html! {
         table.t {
             thead {
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn terms_are_escaped_and_linked_to_the_search() {
         let hostile = "<script>alert(1)</script>".to_owned();
-        let view = View {
+        let view = TermsView {
             since: Timestamp::EPOCH.into(),
             n_passages: 9,
             n_before: 1_000,

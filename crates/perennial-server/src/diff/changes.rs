@@ -74,7 +74,7 @@ pub(super) struct Changes {
 }
 
 /// All changes.
-pub(super) fn changes_of(comparison: &Comparison, before: &Side<'_>, after: &Side<'_>) -> Changes {
+pub(super) fn list_changes(comparison: &Comparison, before: &Side<'_>, after: &Side<'_>) -> Changes {
     let entries = comparison.entries();
     let hub = comparison.delta.items.as_ref().filter(|items| items.is_listing);
     let mut finder = Finder {
@@ -153,7 +153,7 @@ impl Finder<'_, '_> {
             return None;
         }
         let subject = if entry.element == "block" { self.block_name(&before, &after) } else { entry.element };
-        Some(self.change(operation.kind, subject, group_of(entry, is_listing), entry, before, after))
+        Some(self.change(operation.kind, subject, choose_group(entry, is_listing), entry, before, after))
     }
 
     /// New content of a new block, or lost content of a removed one, without content that moved into it or out of it.
@@ -203,7 +203,7 @@ impl Finder<'_, '_> {
         let words = ShownWords { difference, before: old, after: new };
         ShownChange {
             words: Some(words),
-            ..self.change(op, subject, group_of(entry, false), entry, before, after)
+            ..self.change(op, subject, choose_group(entry, false), entry, before, after)
         }
     }
 
@@ -284,7 +284,7 @@ pub(super) fn joined(side: &Side<'_>, places: &[usize]) -> String {
 }
 
 /// On a listing page the headlines show what changed. Changes without weight are their surroundings.
-fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
+fn choose_group(entry: &OperationReport, is_listing: bool) -> Group {
     match entry {
         _ if entry.advertisement => Group::Ads,
         _ if entry.judgement().is_noise() || is_listing && entry.value == 0.0 => Group::Noise,

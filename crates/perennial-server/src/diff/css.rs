@@ -115,7 +115,7 @@ impl<'a> Assets<'a> {
     }
 }
 
-/// Escapes `<`, so that no part of a style can be parsed as a tag. In the strings of a style the escape has the same meaning.
+/// Escapes `<`, so no part of a style can be parsed as a tag. In the strings of a style the escape has the same meaning.
 fn without_tags(style: &str) -> String {
     style.replace('<', "\\3c ")
 }

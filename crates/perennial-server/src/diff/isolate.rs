@@ -62,7 +62,7 @@ pub struct Original<'a> {
 }
 
 /// The URL against which the links of a page are resolved.
-pub(super) fn base_of(page: &Page, url: &str) -> Option<Url> {
+pub(super) fn link_base(page: &Page, url: &str) -> Option<Url> {
     let own = Url::parse(url).ok()?;
     match page.dom.base_href().and_then(|base| own.join(base).ok()) {
         Some(base) if matches!(base.scheme(), "http" | "https") => Some(base),
@@ -83,7 +83,7 @@ pub(super) fn isolated(
         marks,
         changes,
         is_before,
-        base: base_of(page, original.url),
+        base: link_base(page, original.url),
         assets: Assets::new(original.subresources),
         next_word: 0,
         out: String::with_capacity(original.html.len()),
@@ -145,7 +145,7 @@ impl Writer<'_> {
 
     /// Writes a start tag and returns the name of its end tag, if it needs one.
     fn write_tag(&mut self, index: u32, node: &DomNode) -> Option<String> {
-        let tag = name_of(node.tag());
+        let tag = element_name(node.tag());
         for &number in self.marks.image_tags.get(&index).map_or(&[][..], Vec::as_slice) {
             self.write_number(number);
         }
@@ -208,7 +208,7 @@ impl Writer<'_> {
         let _ = write!(self.out, " {name}=\"{}\"", escaped(value));
     }
 
-    /// Keeps the URL of a link, so that it is styled and shown as a link. The frame may not open windows.
+    /// Keeps the URL of a link, so it is styled and shown as a link. The frame may not open windows.
     fn write_url(&mut self, value: &str) {
         let resolved = self.base.as_ref().and_then(|base| base.join(value.trim()).ok());
         if let Some(url) = resolved.filter(|url| matches!(url.scheme(), "http" | "https")) {
@@ -302,7 +302,7 @@ impl Writer<'_> {
         self.write_escaped(&text[written..]);
     }
 
-    /// Removed words with their own space, so that nothing remains if they are hidden.
+    /// Removed words with their own space, so nothing remains if they are hidden.
     fn write_gone(&mut self, gone: &Gone) {
         let change = &self.changes[gone.number];
         let (number, group) = (gone.number + 1, change.group.class());
@@ -361,7 +361,7 @@ fn word_end(text: &str, written: usize, next: usize) -> usize {
 }
 
 /// The name of an element, if it is valid.
-fn name_of(tag: &str) -> String {
+fn element_name(tag: &str) -> String {
     let is_plain = tag.starts_with(|c: char| c.is_ascii_alphabetic())
         && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match is_plain && !tag.starts_with("pd-") {

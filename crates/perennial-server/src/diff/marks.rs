@@ -60,7 +60,7 @@ impl Marks {
         marks
     }
 
-    /// Adds the positions of changes that only the other version shows, so that both can be compared side by side.
+    /// Adds the positions of changes that only the other version shows, so both can be compared side by side.
     pub(super) fn add_absent(
         &mut self,
         changes: &[ShownChange],
@@ -72,14 +72,14 @@ impl Marks {
         for (number, change) in changes.iter().enumerate().filter(|(number, _)| !self.is_shown[*number]) {
             let there = if is_before { &change.after } else { &change.before };
             let beside = there.first().and_then(|&place| other.neighbour(place, own));
-            let word = beside.and_then(|piece| places.words_of(&[piece]).into_iter().flatten().next());
+            let word = beside.and_then(|piece| places.piece_words(&[piece]).into_iter().flatten().next());
             if let Some(word) = word {
                 self.absent.entry(word).or_default().push(number);
             }
         }
     }
 
-    /// Adds removed words to the version after, so that one page shows both versions.
+    /// Adds removed words to the version after, so one page shows both versions.
     pub(super) fn add_gone(
         &mut self,
         changes: &[ShownChange],
@@ -89,7 +89,7 @@ impl Marks {
     ) {
         for (number, change) in changes.iter().enumerate() {
             let text = joined(before, &change.before);
-            let own = places.words_of(&change.after);
+            let own = places.piece_words(&change.after);
             match (&change.difference, change.op) {
                 (Some(difference), _) if !difference.is_rewritten => {
                     let mut at = 0;
@@ -109,7 +109,7 @@ impl Marks {
                 (Some(_), _) => self.put_gone(&own, 0, Gone { number, text, is_whole: true }),
                 (None, OperationKind::Delete) => {
                     let beside = change.before.first().and_then(|&place| before.neighbour(place, after));
-                    let words = beside.map(|piece| places.words_of(&[piece])).unwrap_or_default();
+                    let words = beside.map(|piece| places.piece_words(&[piece])).unwrap_or_default();
                     self.put_gone(&words, words.len(), Gone { number, text, is_whole: true });
                 }
                 (None, _) => {}
@@ -117,7 +117,7 @@ impl Marks {
         }
     }
 
-    /// The position of the word at this index of a text, or the position after the last word before it.
+    /// Puts removed text before the word at an index of its text, or after the last word that is on the page.
     fn put_gone(&mut self, own: &[Option<usize>], at: usize, gone: Gone) {
         let (before, from) = own.split_at(at.min(own.len()));
         if gone.text.is_empty() {
@@ -132,9 +132,9 @@ impl Marks {
 
     fn add(&mut self, number: usize, change: &ShownChange, is_before: bool, page: &Page, places: &Places) {
         let pieces = if is_before { &change.before } else { &change.after };
-        let own = places.words_of(pieces);
+        let own = places.piece_words(pieces);
         let found: Vec<usize> = own.iter().flatten().copied().collect();
-        for image in pieces.iter().filter_map(|&piece| places.node_of(piece)) {
+        for image in pieces.iter().filter_map(|&piece| places.piece_node(piece)) {
             self.frames.entry(image).or_insert(number);
             if !std::mem::replace(&mut self.is_shown[number], true) {
                 self.image_tags.entry(image).or_default().push(number);

@@ -33,13 +33,13 @@ use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use url::Url;
 
-use self::changes::{Changes, Group, ShownChange, changes_of};
+use self::changes::{Changes, Group, ShownChange, list_changes};
 use self::elements::Side;
 pub use self::isolate::Original;
-use self::isolate::{base_of, isolated, with_plain_space};
+use self::isolate::{isolated, link_base, with_plain_space};
 use self::marks::Marks;
 use self::position::{Page, Places};
-use self::text::{Extent, TextView, title_of, write_change, write_links};
+use self::text::{Extent, TextView, kind_name, write_change, write_links};
 pub(crate) use self::words::marked_words;
 use perennial_engine::analyse::{Comparison, headlines};
 use perennial_engine::html::dates::{day_long, day_short, minute};
@@ -81,7 +81,7 @@ pub struct DiffFrame {
 }
 
 /// One version, ready to show.
-struct ShownVersion {
+struct DiffSide {
     page: Page,
     places: Places,
     document: String,
@@ -101,14 +101,11 @@ impl DiffView<'_> {
     /// The component.
     pub fn body(&self) -> String {
         let (before, after) = (Side::of(&self.comparison.before), Side::of(&self.comparison.after));
-        let Changes { shown: changes, n_over, links_in_texts } = changes_of(self.comparison, &before, &after);
+        let Changes { shown: changes, n_over, links_in_texts } =
+            list_changes(self.comparison, &before, &after);
         let shown = [
-            self.before
-                .as_ref()
-                .map(|original| ShownVersion::of(original, [&before, &after], &changes, true)),
-            self.after
-                .as_ref()
-                .map(|original| ShownVersion::of(original, [&after, &before], &changes, false)),
+            self.before.as_ref().map(|original| DiffSide::new(original, [&before, &after], &changes, true)),
+            self.after.as_ref().map(|original| DiffSide::new(original, [&after, &before], &changes, false)),
         ];
         let view =
             Parts { view: self, before: &before, after: &after, changes: &changes, n_over, shown: &shown };
@@ -127,22 +124,22 @@ impl DiffView<'_> {
     }
 }
 
-impl ShownVersion {
-    fn of(
+impl DiffSide {
+    fn new(
         original: &Original<'_>,
         [own, other]: [&Side<'_>; 2],
         changes: &[ShownChange],
         is_before: bool,
-    ) -> ShownVersion {
+    ) -> DiffSide {
         let page = Page::of(original.html);
-        let places = Places::of(own, &page, base_of(&page, original.url).as_ref());
+        let places = Places::of(own, &page, link_base(&page, original.url).as_ref());
         let mut marks = Marks::of(changes, is_before, &page, &places);
         marks.add_absent(changes, is_before, own, other, &places);
         if !is_before {
             marks.add_gone(changes, other, own, &places);
         }
         let document = isolated(original, &page, &marks, changes, is_before);
-        ShownVersion { page, places, document, is_shown: marks.is_shown }
+        DiffSide { page, places, document, is_shown: marks.is_shown }
     }
 }
 
@@ -153,7 +150,7 @@ struct Parts<'v, 't> {
     after: &'v Side<'t>,
     changes: &'v [ShownChange],
     n_over: usize,
-    shown: &'v [Option<ShownVersion>; 2],
+    shown: &'v [Option<DiffSide>; 2],
 }
 
 impl Parts<'_, '_> {
@@ -182,7 +179,7 @@ impl Parts<'_, '_> {
             out,
             "<div class=\"pd-head\"><div><h1>{}</h1><p class=\"lead\">{}. Importance {}",
             self.heading(),
-            escaped(&span_of(&before.version, &after.version)),
+            escaped(&describe_span(&before.version, &after.version)),
             decimal(importance)
         );
         let _ = match &self.view.frame {
@@ -288,7 +285,7 @@ impl Parts<'_, '_> {
         }
         out.push_str("<p class=\"legend\">");
         for op in OperationKind::ALL {
-            let _ = write!(out, "<span>{} {}</span>", op_mark(op), title_of(op));
+            let _ = write!(out, "<span>{} {}</span>", op_mark(op), kind_name(op));
         }
         out.push_str("</p></nav>");
     }
@@ -324,7 +321,7 @@ impl Parts<'_, '_> {
             );
         }
         out.push_str("</a>");
-        if let Some((pin, selector)) = self.view.pin.zip(self.part_of(change)) {
+        if let Some((pin, selector)) = self.view.pin.zip(self.changed_part(change)) {
             let _ = write!(
                 out,
                 "<a class=\"pin\" href=\"{}\">Pin or ignore <code>{}</code></a>",
@@ -336,13 +333,13 @@ impl Parts<'_, '_> {
     }
 
     /// A unique selector of the smallest element around a change.
-    fn part_of(&self, change: &ShownChange) -> Option<String> {
+    fn changed_part(&self, change: &ShownChange) -> Option<String> {
         let sides = [(&self.shown[1], &change.after), (&self.shown[0], &change.before)];
         sides.into_iter().find_map(|(shown, pieces)| {
-            let ShownVersion { page, places, .. } = shown.as_ref()?;
-            let words = places.words_of(pieces);
+            let DiffSide { page, places, .. } = shown.as_ref()?;
+            let words = places.piece_words(pieces);
             let nodes = words.iter().flatten().map(|word| page.words[*word].node);
-            let nodes = nodes.chain(pieces.iter().filter_map(|piece| places.node_of(*piece)));
+            let nodes = nodes.chain(pieces.iter().filter_map(|piece| places.piece_node(*piece)));
             let (first, last) = nodes.fold(None, |span: Option<(u32, u32)>, node| {
                 Some(span.map_or((node, node), |(first, last)| (first.min(node), last.max(node))))
             })?;
@@ -396,18 +393,18 @@ impl Parts<'_, '_> {
 fn short_version(version: &str) -> String {
     match Timestamp::parse(version) {
         Ok(at) => format!("{} {}", day_short(at), minute(at)),
-        Err(_) => file_of(version).to_string(),
+        Err(_) => file_label(version).to_string(),
     }
 }
 
-fn file_of(version: &str) -> &str {
+fn file_label(version: &str) -> &str {
     version.rsplit(['/', '\\']).next().unwrap_or(version)
 }
 
 /// The time between the versions, for people.
-fn span_of(before: &str, after: &str) -> String {
+fn describe_span(before: &str, after: &str) -> String {
     let times = Timestamp::parse(before).ok().zip(Timestamp::parse(after).ok());
-    let Some((from, to)) = times else { return format!("{} to {}", file_of(before), file_of(after)) };
+    let Some((from, to)) = times else { return format!("{} to {}", file_label(before), file_label(after)) };
     let is_same_day = day_long(from) == day_long(to);
     let day = if is_same_day { String::new() } else { format!("{}, ", day_long(to)) };
     format!("{}, {} to {day}{}", day_long(from), minute(from), minute(to))
@@ -424,7 +421,7 @@ fn sign(op: OperationKind) -> &'static str {
 }
 
 fn op_mark(op: OperationKind) -> String {
-    let title = title_of(op);
+    let title = kind_name(op);
     format!(
         "<span class=\"op {}\" title=\"{title}\"><span class=\"vh\">{title} </span>{}</span>",
         op.name(),

@@ -157,17 +157,17 @@ impl Places {
     }
 
     /// The words of some pieces in the page, in one list, as [`super::changes::joined`] joins them.
-    pub(super) fn words_of(&self, pieces: &[usize]) -> Vec<Option<usize>> {
+    pub(super) fn piece_words(&self, pieces: &[usize]) -> Vec<Option<usize>> {
         pieces.iter().flat_map(|&piece| self.words[piece].iter().copied()).collect()
     }
 
     /// The element of a piece without words.
-    pub(super) fn node_of(&self, piece: usize) -> Option<u32> {
+    pub(super) fn piece_node(&self, piece: usize) -> Option<u32> {
         self.nodes[piece]
     }
 
     /// The start of a piece in the page. It sorts pieces in reading order.
-    pub(super) fn start_of(&self, piece: usize, page: &Page) -> Option<u32> {
+    pub(super) fn piece_start(&self, piece: usize, page: &Page) -> Option<u32> {
         let word = self.words[piece].iter().flatten().next();
         word.map(|&word| page.words[word].node).or(self.nodes[piece])
     }

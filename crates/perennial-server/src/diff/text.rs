@@ -285,7 +285,8 @@ fn reading_order(side: &Side<'_>, placed: Option<(&Page, &Places)>) -> Vec<usize
             .iter()
             .map(|&place| {
                 let leaf = side.pieces[place].leaf;
-                let start = places.start_of(place, page).unwrap_or(if last.0 == leaf { last.1 } else { 0 });
+                let start =
+                    places.piece_start(place, page).unwrap_or(if last.0 == leaf { last.1 } else { 0 });
                 last = (leaf, start);
                 last
             })
@@ -412,7 +413,7 @@ pub(super) fn write_links<'c>(
 }
 
 /// The kind of a change in one word, for tests and for readers who cannot see colours.
-pub(super) fn title_of(op: OperationKind) -> &'static str {
+pub(super) fn kind_name(op: OperationKind) -> &'static str {
     match op {
         OperationKind::Insert => "inserted",
         OperationKind::Delete => "deleted",

@@ -254,7 +254,7 @@ fn cut(coding: &str, cause: IncompleteCause) -> io::Error {
 #[derive(Clone)]
 struct DecodingBudget(Arc<BudgetLeft>);
 
-/// Atomic only so that a different thread may continue reading a body.
+/// Atomic only because a different thread may continue reading a body.
 struct BudgetLeft {
     bytes: AtomicU64,
     members: AtomicU64,

@@ -17,13 +17,13 @@ const N_FAILING: usize = 5;
 #[derive(Serialize)]
 pub(super) struct Activity {
     last_visit: Option<String>,
-    next_visits: Vec<PlannedVisit>,
+    next_visits: Vec<UpcomingVisit>,
     failing_hosts: Vec<HostFailures>,
     n_unsent_notices: u64,
 }
 
 #[derive(Serialize)]
-struct PlannedVisit {
+struct UpcomingVisit {
     url: String,
     at: Option<String>,
     reason: String,
@@ -87,12 +87,12 @@ impl Activity {
 }
 
 /// The next visits of the running crawl, else of one that continues at an instant.
-fn next_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<PlannedVisit>> {
+fn next_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<UpcomingVisit>> {
     let mut visits = learn::published_plan(snapshot.archive(), now());
     if visits.is_empty() {
         visits = computed_visits(snapshot, at)?;
     }
-    let planned = |NextVisit { url, at, reason, .. }| PlannedVisit { url, at, reason };
+    let planned = |NextVisit { url, at, reason, .. }| UpcomingVisit { url, at, reason };
     Ok(visits.into_iter().take(N_NEXT).map(planned).collect())
 }
 

@@ -37,7 +37,7 @@ Examples:
 /// Follow sites from now on.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Add {
+pub(super) struct AddArgs {
     /// Start URL of a site; https is the default scheme
     #[arg(required_unless_present = "from", value_name = "URL", value_parser = parse_url)]
     urls: Vec<Url>,
@@ -104,7 +104,7 @@ fn parse_hourly(text: &str) -> Result<Budget, UnitError> {
     parse_budget(text, Span::from_hours(1))
 }
 
-impl Add {
+impl AddArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
         if let Some(file) = &self.from {

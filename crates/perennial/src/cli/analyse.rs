@@ -19,7 +19,7 @@ Examples:
 /// Analyse every capture that has not been analysed.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Analyse {}
+pub(super) struct AnalyseArgs {}
 
 #[derive(Serialize)]
 struct AnalysisReport {
@@ -39,7 +39,7 @@ pub(super) fn print_lost_words(out: &mut dyn std::io::Write, n_words: u64) -> st
     }
 }
 
-impl Analyse {
+impl AnalyseArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let mut writer = context.open_writer(&archive)?;

@@ -35,7 +35,7 @@ Examples:
   perennial changes --appeared '\"limit value\"' --since 7d
   perennial changes --text 'resign(s|ed)' --block main --json"
 )]
-pub(super) struct Changes {
+pub(super) struct ChangesArgs {
     /// URL of a page, or host of a site [default: the whole archive]
     place: Option<String>,
     /// Only changes at this time or later
@@ -94,7 +94,7 @@ enum Sort {
 /// Number of changes in memory at a time.
 const AT_A_TIME: usize = 200;
 
-impl Changes {
+impl ChangesArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();
@@ -157,7 +157,7 @@ impl Changes {
             n_left -= found.changes.len();
             for change in &found.changes {
                 let lines = change_lines(change, self.with_noise);
-                // The last line says that there is more.
+                // The last line counts the rest.
                 is_cut = self.limit.is_none() && n_lines > 0 && n_lines + lines.len() >= screen.n_lines;
                 if is_cut {
                     break;
@@ -200,7 +200,7 @@ impl Changes {
                 PageFilter::Page(url.to_owned())
             }
             Some(host) => {
-                if !store.sites()?.iter().any(|(known, ..)| known == host) {
+                if !store.sites()?.iter().any(|site| site.host == host) {
                     bail!(
                         "the archive does not contain the site {host}: see `perennial status --sites 50`, or name a page as http://{host}/"
                     );

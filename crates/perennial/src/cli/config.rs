@@ -13,7 +13,7 @@ use super::{Context, Exit};
 /// Show and check the settings.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Config {
+pub(super) struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,
 }
@@ -46,7 +46,7 @@ struct SettingRow {
     source: &'static str,
 }
 
-impl Config {
+impl ConfigArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.command {
             ConfigCommand::Show => show(context),

@@ -166,7 +166,7 @@ impl Context {
     }
 }
 
-/// Standard output for people. Untrusted control characters are escaped, so that a terminal does not execute them.
+/// Standard output for people. Untrusted control characters are escaped, so a terminal does not execute them.
 pub(super) fn text_on_stdout() -> Box<dyn Write> {
     on_stdout(EscapeForm::Text)
 }
@@ -197,7 +197,7 @@ pub(super) fn note(text: impl std::fmt::Display) {
 /// An error for an unknown page or site, which lists known sites.
 pub(super) fn not_found(store: &Store, name: &str) -> anyhow::Error {
     const MOST: usize = 5;
-    let hosts: Vec<String> = store.sites().unwrap_or_default().into_iter().map(|site| site.0).collect();
+    let hosts: Vec<String> = store.sites().unwrap_or_default().into_iter().map(|site| site.host).collect();
     let more = match hosts.len().saturating_sub(MOST) {
         0 => String::new(),
         n => format!(" and {n} more"),

@@ -30,7 +30,7 @@ The result is a normal archive:
 /// Archive a changing web that this machine serves, and report what was caught.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Demo {
+pub(super) struct DemoArgs {
     /// Folder for the archive and the report; an interrupted demonstration continues there
     #[arg(long, value_name = "DIR", default_value = "perennial-demo")]
     dir: PathBuf,
@@ -69,7 +69,7 @@ pub(super) struct Demo {
     seed: u64,
 }
 
-impl Demo {
+impl DemoArgs {
     /// Runs the demonstration and writes its report.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         anyhow::ensure!(self.budget > 0.0, "--budget 0: give percent above 0, such as 10");

@@ -19,13 +19,18 @@ use perennial_server::diff::{DiffView, Original};
 
 /// Compare two versions of a page.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Formats: `text` has one line per operation, most important first; `json` importance, operations and structure; \
+`videlta` the delta as XML; `html` both versions side by side, one file for any browser.
+
+Examples:
   perennial diff before.html after.html
   perennial diff before.html after.html --format html > changes.html
   perennial diff before.html after.html --url https://example.org/news
   perennial diff v1.xml v2.xml --format videlta
-  perennial diff https://example.org/@20260101 https://example.org/@20260201 --format json")]
-pub(super) struct Diff {
+  perennial diff https://example.org/@20260101 https://example.org/@20260201 --format json"
+)]
+pub(super) struct DiffArgs {
     /// File (HTML, Vi-XML, PDF, JSON, CSV, XML, text), an archived version as URL@TIME, or the URL of a live page
     before: PageSpec,
     /// The later version, in the same forms
@@ -48,17 +53,13 @@ pub(super) struct Diff {
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum DiffFormat {
-    /// One line per operation, the most important first
     Text,
-    /// Importance, operations and structure as JSON
     Json,
-    /// The delta as XML
     Videlta,
-    /// Both versions side by side, one file for any browser
     Html,
 }
 
-impl Diff {
+impl DiffArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let filters = self.filters(context)?;
         // Read both versions from one state of the archive.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::doctor::{Finding, Health, examine};
+use crate::doctor::{Health, MachineCheck, examine};
 use perennial_archive::is_archive;
 
 const AFTER_HELP: &str = "\
@@ -20,16 +20,16 @@ Examples:
 /// Check this machine, and say how to correct what is wrong.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Doctor {}
+pub(super) struct DoctorArgs {}
 
 #[derive(Serialize)]
 struct DoctorReport {
     n_faults: usize,
     n_warnings: usize,
-    findings: Vec<Finding>,
+    findings: Vec<MachineCheck>,
 }
 
-impl Doctor {
+impl DoctorArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let folder = context.archive_dir();
         let archive = if is_archive(&folder) { Some(context.open()?) } else { None };

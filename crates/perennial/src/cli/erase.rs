@@ -18,7 +18,7 @@ Examples:
 /// Erase the captures of a page or a site, for legal requests.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Erase {
+pub(super) struct EraseArgs {
     /// URL of a page, or host of a site
     #[arg(value_name = "URL|SITE")]
     what: String,
@@ -32,7 +32,7 @@ pub(super) struct Erase {
     yes: bool,
 }
 
-impl Erase {
+impl EraseArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let part = ErasedPart::parse(&self.what)?;

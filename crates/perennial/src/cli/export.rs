@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
-use super::tables::{Table, TableForm};
+use super::tables::{ExportTable, TableForm};
 use super::{Context, Exit, context::human_bytes, parse_time};
 use perennial_archive::export::{self, export};
 use perennial_archive::parts::with_subresources;
@@ -18,10 +18,10 @@ use perennial_engine::analyse::{AdFilters, write_deltas, write_trees};
 use perennial_engine::feeds::articles::{self, ArticleFormat};
 
 const AFTER_HELP: &str = "\
-Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
-`articles` are the articles that feeds announced, one per line as JSON, with every version in full; `articles-markdown` \
-writes them as Markdown. `csv` and `parquet` have one row per change, or with `--table versions` per version, with the columns of docs/sql.md. \
-A damaged record is omitted and counted, and the exit code is 4.
+`wacz` is a zip for ReplayWeb.page, `warc` one WARC file, `cdxj` the index. `articles` are the articles that feeds \
+announced, one per line as JSON with every version, `articles-markdown` the same as Markdown. `vixml` has the blocks of every version, \
+`videlta` the operations of every change. `csv` and `parquet` have one row per entry of --table, with the columns of docs/sql.md. \
+Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A damaged record is omitted and counted, and the exit code is 4.
 
 Examples:
   perennial export --format wacz --output news.wacz --site news.example
@@ -36,7 +36,7 @@ Examples:
 /// Write the archive, or a part of it, into one file.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Export {
+pub(super) struct ExportArgs {
     /// Format of the file
     #[arg(long, value_enum)]
     format: ExportFormat,
@@ -70,8 +70,8 @@ pub(super) struct Export {
     sign: bool,
 
     /// Table of a CSV or Parquet file
-    #[arg(long, value_enum, default_value_t = Table::Changes)]
-    table: Table,
+    #[arg(long, value_enum, default_value_t = ExportTable::Changes)]
+    table: ExportTable,
 
     /// Replace the file if it exists
     #[arg(long)]
@@ -80,23 +80,14 @@ pub(super) struct Export {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum ExportFormat {
-    /// A zip with WARC, index and page list, for ReplayWeb.page and others
     Wacz,
-    /// One WARC file with a gzip member per record
     Warc,
-    /// The index lines, with the file names of this archive
     Cdxj,
-    /// The articles that feeds announced, one per line as JSON
     Articles,
-    /// The articles as Markdown
     ArticlesMarkdown,
-    /// The blocks of every version: Vi-XML documents below one root
     Vixml,
-    /// The operations of every change: Vi-Delta documents below one root
     Videlta,
-    /// A table for spreadsheets
     Csv,
-    /// A table with typed columns for data frames: pandas, Polars, DuckDB, Spark
     Parquet,
 }
 
@@ -125,12 +116,12 @@ impl ExportFormat {
     }
 }
 
-impl Export {
+impl ExportArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if self.output.exists() && !self.force {
             bail!("{} exists: choose another --output, or replace it with --force", self.output.display());
         }
-        // Written under a temporary name, so that a half-written file is not mistaken for an export.
+        // Written under a temporary name, so a half-written file is not mistaken for an export.
         let beside = self.output.with_added_extension("part");
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let (site, page) = (self.site.clone(), self.page.clone());
@@ -227,7 +218,7 @@ impl Export {
     }
 }
 
-impl Export {
+impl ExportArgs {
     fn export_table(
         &self,
         context: &Context,

@@ -34,7 +34,7 @@ Examples:
 /// List, find, import and poll feeds.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Feed {
+pub(super) struct FeedArgs {
     #[command(subcommand)]
     command: FeedCommand,
 }
@@ -45,9 +45,9 @@ enum FeedCommand {
     #[command(after_help = AFTER_HELP)]
     List,
     /// Find the feeds of a page
-    Find(Find),
+    Find(FindFeedsArgs),
     /// Poll every followed feed once, and fetch nothing else
-    Poll(Poll),
+    Poll(PollFeedsArgs),
     /// Follow the feeds of a list: OPML, or one URL per line
     #[command(after_help = AFTER_HELP)]
     Import {
@@ -62,7 +62,7 @@ enum FeedCommand {
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-struct Find {
+struct FindFeedsArgs {
     /// A page or a feed; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_url)]
     url: Url,
@@ -73,7 +73,7 @@ struct Find {
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-struct Poll {
+struct PollFeedsArgs {
     /// Wait this long after every fetch, instead of the polite delay; only for hosts that you run
     #[arg(long, value_name = "TIME", value_parser = perennial_core::schedule::units::parse_span)]
     delay: Option<Span>,
@@ -82,7 +82,7 @@ struct Poll {
     allow_private: bool,
 }
 
-impl Feed {
+impl FeedArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.command {
             FeedCommand::List => list(context),
@@ -206,7 +206,7 @@ fn print_list(lines: &[FeedStatus], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-impl Find {
+impl FindFeedsArgs {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         // Without an archive the defaults apply.
         let table = context
@@ -239,7 +239,7 @@ fn print_found(feed: &DiscoveredFeed, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "    {} \"{}\", {} items{newest}, {}", feed.format, feed.title, feed.n_items, feed.found)
 }
 
-impl Poll {
+impl PollFeedsArgs {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let options = CrawlOptions {

@@ -17,7 +17,7 @@ Examples:
 /// Update the filter lists that recognise advertisements.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Filters {
+pub(super) struct FiltersArgs {
     #[command(subcommand)]
     command: FilterCommand,
 }
@@ -38,7 +38,7 @@ struct FilterReport {
     n_filters: usize,
 }
 
-impl Filters {
+impl FiltersArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let FilterCommand::Update { file } = self.command;
         let archive = context.open()?;

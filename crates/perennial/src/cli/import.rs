@@ -24,7 +24,7 @@ Examples:
 /// Import WARC, ARC and WACZ files of other tools.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Import {
+pub(super) struct ImportArgs {
     /// Files: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz; .cdxj to compare with
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -55,7 +55,7 @@ struct HistoryCounts {
     n_lost_words: u64,
 }
 
-impl Import {
+impl ImportArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = if self.create { context.open_or_create()? } else { context.open()? };
         let mut writer = context.open_writer(&archive)?;

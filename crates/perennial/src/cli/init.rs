@@ -12,12 +12,12 @@ use perennial_archive::Archive;
 #[command(
     after_help = "perennial.toml explains each setting.\n\nExamples:\n  perennial init\n  perennial init /srv/news-archive"
 )]
-pub(super) struct Init {
+pub(super) struct InitArgs {
     /// Folder to create [default: --archive, else ./archive]
     dir: Option<PathBuf>,
 }
 
-impl Init {
+impl InitArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let dir = self.dir.or_else(|| context.archive_option().map(PathBuf::from));
         let dir = dir.unwrap_or_else(|| PathBuf::from("archive"));

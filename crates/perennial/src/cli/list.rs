@@ -18,7 +18,7 @@ Examples:
 /// List the followed sites and watched pages.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct List {}
+pub(super) struct ListArgs {}
 
 #[derive(Serialize)]
 struct FollowedSite<'a> {
@@ -30,7 +30,7 @@ struct FollowedSite<'a> {
     last_visit: Option<String>,
 }
 
-impl List {
+impl ListArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());

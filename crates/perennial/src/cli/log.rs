@@ -22,7 +22,7 @@ Examples:
 /// Show the visits of the crawler, and the audit log.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Log {
+pub(super) struct LogArgs {
     /// Show the last N visits
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     last: usize,
@@ -54,7 +54,7 @@ struct ErrorRow {
     last: String,
 }
 
-impl Log {
+impl LogArgs {
     /// Prints the selected visits, the oldest first.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;

@@ -94,53 +94,53 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(Box<run::Run>),
-    Watch(watch::Watch),
-    Add(add::Add),
+    Run(Box<run::RunArgs>),
+    Watch(watch::WatchArgs),
+    Add(add::AddArgs),
     #[command(visible_alias = "rm")]
-    Remove(remove::Remove),
+    Remove(remove::RemoveArgs),
     #[command(visible_alias = "ls")]
-    List(list::List),
-    Set(set::Set),
-    Pause(pause::Pause),
-    Resume(pause::Resume),
-    Visit(visit::Visit),
-    Status(status::Status),
-    Changes(changes::Changes),
-    Diff(diff::Diff),
-    Search(search::Search),
-    View(view::View),
-    Log(log::Log),
-    Serve(serve::Serve),
-    Import(import::Import),
-    Export(export::Export),
-    Verify(verify::Verify),
-    Doctor(doctor::Doctor),
-    Notify(notify::Notify),
-    Part(part::Part),
-    Feed(feed::Feed),
-    Article(article::Article),
-    Plan(plan::Plan),
-    Config(config::Config),
+    List(list::ListArgs),
+    Set(set::SetArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Visit(visit::VisitArgs),
+    Status(status::StatusArgs),
+    Changes(changes::ChangesArgs),
+    Diff(diff::DiffArgs),
+    Search(search::SearchArgs),
+    View(view::ViewArgs),
+    Log(log::LogArgs),
+    Serve(serve::ServeArgs),
+    Import(import::ImportArgs),
+    Export(export::ExportArgs),
+    Verify(verify::VerifyArgs),
+    Doctor(doctor::DoctorArgs),
+    Notify(notify::NotifyArgs),
+    Part(part::PartArgs),
+    Feed(feed::FeedArgs),
+    Article(article::ArticleArgs),
+    Plan(plan::PlanArgs),
+    Config(config::ConfigArgs),
     Lab(lab::Lab),
     #[command(hide = true)]
-    Init(init::Init),
+    Init(init::InitArgs),
     #[command(hide = true)]
-    Analyse(analyse::Analyse),
+    Analyse(analyse::AnalyseArgs),
     #[command(hide = true)]
-    Erase(erase::Erase),
+    Erase(erase::EraseArgs),
     #[command(hide = true)]
-    Filters(filters::Filters),
+    Filters(filters::FiltersArgs),
     #[command(hide = true)]
-    Sql(sql::Sql),
+    Sql(sql::SqlArgs),
     #[command(hide = true)]
-    Demo(demo::Demo),
+    Demo(demo::DemoArgs),
     #[command(hide = true)]
-    Completions(shell::Completions),
+    Completions(shell::CompletionsArgs),
     #[command(hide = true)]
-    Man(shell::Man),
+    Man(shell::ManArgs),
     #[command(hide = true)]
-    RenderWorker(render_worker::RenderWorker),
+    RenderWorker(render_worker::RenderWorkerArgs),
 }
 
 impl Command {
@@ -197,9 +197,9 @@ pub fn run() -> ExitCode {
     let parsed = command.try_get_matches_from_mut(&words);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => match usage::answer(&error, &command, &words) {
-            Some(answer) => {
-                context::note(answer);
+        Err(error) => match usage::explain_error(&error, &command, &words) {
+            Some(text) => {
+                context::note(text);
                 return ExitCode::from(2);
             }
             None => error.exit(),

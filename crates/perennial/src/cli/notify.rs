@@ -26,7 +26,7 @@ Examples:
 /// List notification rules, test them, send pending notices.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Notify {
+pub(super) struct NotifyArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -37,7 +37,7 @@ enum Action {
     #[command(after_help = AFTER_HELP)]
     List,
     /// Send a trial notice at once
-    Test(Test),
+    Test(TestReceiverArgs),
     /// Match new changes, then send all pending notices once
     #[command(after_help = AFTER_HELP)]
     Send,
@@ -45,7 +45,7 @@ enum Action {
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-struct Test {
+struct TestReceiverArgs {
     /// Name of a rule [default: all rules]
     name: Option<String>,
 }
@@ -79,7 +79,7 @@ struct TrialReport {
     error: Option<String>,
 }
 
-impl Notify {
+impl NotifyArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         if archive.settings().notify.is_empty() {
@@ -134,7 +134,7 @@ fn write_row(out: &mut dyn Write, row: &RuleRow) -> std::io::Result<()> {
     Ok(())
 }
 
-impl Test {
+impl TestReceiverArgs {
     fn run(self, context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
         let rules = &archive.settings().notify;
         let wanted: Vec<&NotifyRule> =

@@ -26,19 +26,19 @@ Examples:
 /// Pin or ignore parts of a site's pages.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Part {
+pub(super) struct PartArgs {
     #[command(subcommand)]
     command: PartCommand,
 }
 
 #[derive(Subcommand)]
 enum PartCommand {
-    Pin(Pin),
-    Ignore(Ignore),
-    List(List),
+    Pin(PinArgs),
+    Ignore(IgnoreArgs),
+    List(ListPartsArgs),
 }
 
-impl Part {
+impl PartArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.command {
             PartCommand::Pin(args) => args.run(context),
@@ -51,9 +51,9 @@ impl Part {
 /// Treat changes in a part of the page as most important.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-struct Pin {
+struct PinArgs {
     #[command(flatten)]
-    part: PartArgs,
+    part: SelectorArgs,
     /// The part's share of the page's importance, up to 1 [default: 0.9 for all pins without a share together]
     #[arg(long, value_name = "X", value_parser = parse_share)]
     importance: Option<f32>,
@@ -62,21 +62,21 @@ struct Pin {
 /// Ignore changes in a part of a site's pages.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-struct Ignore {
+struct IgnoreArgs {
     #[command(flatten)]
-    part: PartArgs,
+    part: SelectorArgs,
 }
 
 /// List the pinned and ignored parts.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  perennial part list\n  perennial part list example.org --json")]
-struct List {
+struct ListPartsArgs {
     /// URL or host of a site [default: all sites]
     site: Option<String>,
 }
 
 #[derive(clap::Args)]
-struct PartArgs {
+struct SelectorArgs {
     /// URL or host of a followed site
     site: String,
     /// CSS selector of the part
@@ -97,21 +97,21 @@ struct PartReport {
     effect: PartEffect,
 }
 
-impl Pin {
+impl PinArgs {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let selector = self.part.selector.clone();
         self.part.run(context, PartAction::Pin(PinnedPart { selector, importance: self.importance }))
     }
 }
 
-impl Ignore {
+impl IgnoreArgs {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let action = PartAction::Ignore(self.part.selector.clone());
         self.part.run(context, action)
     }
 }
 
-impl PartArgs {
+impl SelectorArgs {
     fn run(self, context: &Context, action: PartAction) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let seed = archive.settings().seeds.named(&self.site)?;
@@ -138,7 +138,7 @@ struct PartRow {
     importance: Option<f32>,
 }
 
-impl List {
+impl ListPartsArgs {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let seeds = &archive.settings().seeds;

@@ -16,7 +16,7 @@ Examples:
 /// Suspend the visits of sites.
 #[derive(Args)]
 #[command(after_help = PAUSE_HELP)]
-pub(super) struct Pause {
+pub(super) struct PauseArgs {
     /// URL or host of a site, as in `perennial list`
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,
@@ -25,19 +25,19 @@ pub(super) struct Pause {
 /// Resume the visits of paused sites.
 #[derive(Args)]
 #[command(after_help = PAUSE_HELP)]
-pub(super) struct Resume {
+pub(super) struct ResumeArgs {
     /// URL or host of a site, as in `perennial list`
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,
 }
 
-impl Pause {
+impl PauseArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         perform(context, &AdminAction::Pause(self.sites), "paused")
     }
 }
 
-impl Resume {
+impl ResumeArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         perform(context, &AdminAction::Resume(self.sites), "resumed")
     }

@@ -30,7 +30,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Prints an event on a line of its own: above the progress line on a terminal, else with its time.
+    /// Prints an event on its own line: above the progress line on a terminal, else with its time.
     pub(super) fn tell(&self, event: &CrawlEvent) {
         let time = Clock::real().now().to_rfc3339();
         let shown = match self.bar.is_hidden() {

@@ -13,13 +13,13 @@ Examples:
 /// Stop following sites.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Remove {
+pub(super) struct RemoveArgs {
     /// URL or host of a site, as in `perennial list`
     #[arg(required = true, value_name = "URL")]
     sites: Vec<String>,
 }
 
-impl Remove {
+impl RemoveArgs {
     /// Removes the seeds. If one of the URLs is not a seed, none is removed.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;

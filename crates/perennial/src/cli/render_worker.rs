@@ -10,7 +10,7 @@ use super::{Context, Exit};
 
 /// Lay out pages from standard input, for other commands.
 #[derive(clap::Args)]
-pub(super) struct RenderWorker {
+pub(super) struct RenderWorkerArgs {
     /// Limit of this process's address space
     #[arg(long, value_name = "BYTES", default_value_t = WORKER_MEMORY_BYTES)]
     memory: u64,
@@ -22,7 +22,7 @@ pub(super) struct RenderWorker {
     self_test: bool,
 }
 
-impl RenderWorker {
+impl RenderWorkerArgs {
     pub(super) fn run(self, _context: &Context) -> anyhow::Result<Exit> {
         let limits = WorkerLimits { memory_bytes: self.memory, cpu_secs: self.cpu_secs };
         if !self.self_test {

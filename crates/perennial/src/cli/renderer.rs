@@ -15,18 +15,18 @@ use perennial_engine::analyse::{LoadedPage, PageSpec};
 /// Which engine lays pages out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Renderer {
-    /// The embedded engine, or Chromium for pages that are almost empty without scripts
+    // The embedded engine, or Chromium for pages that are almost empty without scripts.
     Auto,
-    /// The embedded engine: milliseconds, no scripts
+    // The embedded engine: milliseconds, no scripts.
     Layout,
-    /// Chromium: scripts run
+    // Scripts run.
     Chromium,
 }
 
 /// The options of commands that render pages.
 #[derive(clap::Args)]
 pub(super) struct RendererArgs {
-    /// Engine that renders the page
+    /// Engine that renders the page; auto uses Chromium if it is almost empty without scripts
     #[arg(long, value_enum, default_value_t = Renderer::Auto)]
     pub(super) renderer: Renderer,
     /// Run the browser without its sandbox; only for pages that you trust
@@ -46,7 +46,7 @@ pub(super) struct SegmentedPage {
 /// Lays a page out.
 type LayoutFn<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<Layout<'static>> + 'd;
 
-/// A page with fewer words probably needs scripts: most of these pages contain only a message that asks for them.
+/// A page with fewer words probably needs scripts: most of these pages contain only a request to enable them.
 const FEW_WORDS: usize = 20;
 
 impl RendererArgs {
@@ -98,9 +98,9 @@ impl RendererArgs {
     fn by_browser(&self, context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
-        let answers = |url: &str, deadline| page.subresource_before(url, Some(deadline));
+        let find_subresource = |url: &str, deadline| page.subresource_before(url, Some(deadline));
         let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
-        let seen = chromium.layout(&shown, &answers)?;
+        let seen = chromium.layout(&shown, &find_subresource)?;
         if seen.ending != LoadEnd::Whole {
             context
                 .note("the page did not finish loading within the limits; only the loaded part has blocks");

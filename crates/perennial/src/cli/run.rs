@@ -39,7 +39,7 @@ Examples:
 /// Follow URLs and crawl until stopped; without a URL crawl all that is followed.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Run {
+pub(super) struct RunArgs {
     /// Sites to follow from now on; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_url)]
     urls: Vec<Url>,
@@ -112,7 +112,7 @@ pub(super) struct Run {
     seed: u64,
 }
 
-impl Run {
+impl RunArgs {
     /// Follows the sites and crawls until nothing is left, a signal arrives, or a limit is reached.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut options = self.options()?;

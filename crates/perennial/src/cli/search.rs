@@ -25,7 +25,7 @@ Examples:
 /// Find pages that contained the words, and when.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Search {
+pub(super) struct SearchArgs {
     /// The query
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
@@ -82,7 +82,7 @@ struct PresenceRow {
     gone: Option<String>,
 }
 
-impl Search {
+impl SearchArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let query = TextQuery::parse(&self.words.join(" "))?;
         let snapshot = context.snapshot()?;
@@ -99,8 +99,8 @@ impl Search {
             is_important: self.important,
             limit: self.limit,
         };
-        let answers = find_pages(snapshot.store(), &texts, &query, &search)?;
-        context.print(&found(&answers), |out| write_answers(out, &answers))?;
+        let hits = find_pages(snapshot.store(), &texts, &query, &search)?;
+        context.print(&found(&hits), |out| write_hits(out, &hits))?;
         Ok(Exit::Done)
     }
 
@@ -117,12 +117,12 @@ impl Search {
     }
 }
 
-fn found(answers: &SearchHits) -> SearchReport<'_> {
+fn found(hits: &SearchHits) -> SearchReport<'_> {
     let page = |hit: &'_ SearchHit| -> (Vec<(usize, usize)>, Vec<PresenceRow>) {
         let found = hit.excerpt.found.iter().map(|at| (at.start, at.end)).collect();
         (found, hit.presences.iter().map(presence_row).collect())
     };
-    let pages = answers.hits.iter().map(|hit| {
+    let pages = hits.hits.iter().map(|hit| {
         let (found, presences) = page(hit);
         PageHit {
             url: &hit.url,
@@ -133,7 +133,7 @@ fn found(answers: &SearchHits) -> SearchReport<'_> {
             presence: presences,
         }
     });
-    SearchReport { n_pages: answers.n_pages, is_partial: answers.is_partial, pages: pages.collect() }
+    SearchReport { n_pages: hits.n_pages, is_partial: hits.is_partial, pages: pages.collect() }
 }
 
 fn presence_row(presence: &PassagePresence) -> PresenceRow {
@@ -145,21 +145,21 @@ fn presence_row(presence: &PassagePresence) -> PresenceRow {
     }
 }
 
-fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<()> {
-    if answers.hits.is_empty() {
+fn write_hits(out: &mut dyn Write, hits: &SearchHits) -> std::io::Result<()> {
+    if hits.hits.is_empty() {
         return writeln!(out, "no page contained this; try fewer words, or a prefix such as harb*");
     }
-    for hit in &answers.hits {
+    for hit in &hits.hits {
         writeln!(out, "{}  {}", hit.url, hit.title.as_deref().unwrap_or_default())?;
         writeln!(out, "  {}: {}", hit.excerpt.role.name(), marked(&hit.excerpt))?;
         for presence in &hit.presences {
             writeln!(out, "  {}", describe(presence))?;
         }
     }
-    let n_shown = answers.hits.len();
-    match (answers.is_partial, answers.n_pages > n_shown) {
+    let n_shown = hits.hits.len();
+    match (hits.is_partial, hits.n_pages > n_shown) {
         (true, _) => writeln!(out, "\ntoo many hits: these are among the latest; add words or --site"),
-        (false, true) => writeln!(out, "\n{n_shown} of {} pages; --limit shows more", answers.n_pages),
+        (false, true) => writeln!(out, "\n{n_shown} of {} pages; --limit shows more", hits.n_pages),
         (false, false) => Ok(()),
     }
 }

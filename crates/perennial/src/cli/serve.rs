@@ -32,7 +32,7 @@ pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 /// Serve the dashboard, replay and APIs.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Serve {
+pub(super) struct ServeArgs {
     /// Address for the dashboard and APIs
     #[arg(long, default_value = DEFAULT_LISTEN, value_name = "HOST:PORT")]
     listen: SocketAddr,
@@ -82,7 +82,7 @@ pub(super) struct Serve {
     public: bool,
 }
 
-impl Serve {
+impl ServeArgs {
     /// An archive is served beyond this machine only on request.
     fn options(&self) -> anyhow::Result<Options> {
         let addresses = [Some(self.listen), self.replay_listen];

@@ -21,7 +21,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP, override_usage = "perennial set [OPTIONS] <SITE>")]
 #[group(required = true, multiple = true, args = ["weight", "budget", "bytes_per_day", "goal", "every", "hours"])]
-pub(super) struct Set {
+pub(super) struct SetArgs {
     /// URL or host of the site, as in `perennial list`
     #[arg(value_name = "SITE")]
     site: String,
@@ -45,7 +45,7 @@ pub(super) struct Set {
     hours: Option<String>,
 }
 
-impl Set {
+impl SetArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let action = AdminAction::read(|name| match name {
             "act" => Some("set"),

@@ -16,12 +16,12 @@ Examples:
   perennial completions bash > ~/.local/share/bash-completion/completions/perennial
   perennial completions zsh > ~/.zfunc/_perennial
   perennial completions fish > ~/.config/fish/completions/perennial.fish")]
-pub(super) struct Completions {
+pub(super) struct CompletionsArgs {
     /// Name of the shell
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     pub(super) fn run(self) -> anyhow::Result<Exit> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "perennial", &mut script);
@@ -38,13 +38,13 @@ impl Completions {
 Examples:
   perennial man ~/.local/share/man/man1
   man perennial-run")]
-pub(super) struct Man {
+pub(super) struct ManArgs {
     /// Folder for the pages, created if missing
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
 
-impl Man {
+impl ManArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let write = || {
             std::fs::create_dir_all(&self.dir)?;

@@ -28,7 +28,7 @@ Examples:
 /// Query the archive with SQL.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Sql {
+pub(super) struct SqlArgs {
     /// The statement
     #[arg(value_name = "STATEMENT", required_unless_present = "views")]
     statement: Option<String>,
@@ -54,19 +54,19 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the process if a statement does not end. Ending is safe because the statement only reads.
 fn end_after(time: Duration) -> Arc<AtomicBool> {
-    let is_answered = Arc::new(AtomicBool::new(false));
-    let answered = is_answered.clone();
+    let is_done = Arc::new(AtomicBool::new(false));
+    let done = is_done.clone();
     std::thread::spawn(move || {
         std::thread::sleep(time);
-        if !answered.load(Ordering::Acquire) {
+        if !done.load(Ordering::Acquire) {
             note("the statement exceeded its time limit; select less, or raise --time-limit");
             std::process::exit(1);
         }
     });
-    is_answered
+    is_done
 }
 
-impl Sql {
+impl SqlArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if self.views {
             return show_views(context);
@@ -78,19 +78,19 @@ impl Sql {
             max_bytes: usize::try_from(self.max_memory).unwrap_or(usize::MAX),
         };
         let spinner = context.progress_count(0, "asking");
-        let is_answered = end_after(limits.time.saturating_add(GRACE));
-        let answer = query_views(&archive.state_path(), &self.statement.unwrap_or_default(), limits);
-        is_answered.store(true, Ordering::Release);
+        let is_done = end_after(limits.time.saturating_add(GRACE));
+        let result = query_views(&archive.state_path(), &self.statement.unwrap_or_default(), limits);
+        is_done.store(true, Ordering::Release);
         spinner.finish_and_clear();
-        let answer = answer?;
+        let result = result?;
         match self.csv {
-            true => print_csv(&answer)?,
-            false => context.print(&rows_as_json(&answer), |out| print_table(out, &answer))?,
+            true => print_csv(&result)?,
+            false => context.print(&rows_as_json(&result), |out| print_table(out, &result))?,
         }
-        if answer.is_cut {
+        if result.is_cut {
             context.note(format_args!(
                 "only the first {} rows are shown; raise --max-rows or --max-memory, or select less",
-                answer.rows.len()
+                result.rows.len()
             ));
         }
         Ok(Exit::Done)
@@ -122,25 +122,25 @@ fn distinct(names: &[String]) -> Vec<String> {
 }
 
 /// The rows as JSON objects with the names of the columns.
-fn rows_as_json(answer: &SqlRows) -> Vec<Value> {
+fn rows_as_json(result: &SqlRows) -> Vec<Value> {
     let value = |cell: &SqlValue| match cell {
         SqlValue::Null => Value::Null,
         SqlValue::Whole(number) => (*number).into(),
         SqlValue::Number(number) => (*number).into(),
         cell => csv::cell_text(cell).into(),
     };
-    let names = distinct(&answer.columns);
+    let names = distinct(&result.columns);
     let object = |row: &Vec<SqlValue>| -> Value {
         let pairs = names.iter().zip(row);
         Value::Object(pairs.map(|(name, cell)| (name.clone(), value(cell))).collect())
     };
-    answer.rows.iter().map(object).collect()
+    result.rows.iter().map(object).collect()
 }
 
-fn print_csv(answer: &SqlRows) -> anyhow::Result<()> {
+fn print_csv(result: &SqlRows) -> anyhow::Result<()> {
     let mut out = document_on_stdout();
-    csv::write_names(&mut out, &answer.columns)?;
-    for row in &answer.rows {
+    csv::write_names(&mut out, &result.columns)?;
+    for row in &result.rows {
         csv::write_row(&mut out, row)?;
     }
     Ok(out.flush()?)
@@ -149,14 +149,14 @@ fn print_csv(answer: &SqlRows) -> anyhow::Result<()> {
 /// Longest text of a cell, in columns of the terminal.
 const MAX_COLUMNS: usize = 100;
 
-fn print_table(out: &mut dyn Write, answer: &SqlRows) -> std::io::Result<()> {
+fn print_table(out: &mut dyn Write, result: &SqlRows) -> std::io::Result<()> {
     let shown = |text: String| -> String {
         let line = text.replace(['\r', '\n', '\t'], " ");
         shorten(&line, MAX_COLUMNS).into_owned()
     };
-    let head: Vec<String> = answer.columns.clone();
+    let head: Vec<String> = result.columns.clone();
     let lines: Vec<Vec<String>> =
-        answer.rows.iter().map(|row| row.iter().map(|cell| shown(csv::cell_text(cell))).collect()).collect();
+        result.rows.iter().map(|row| row.iter().map(|cell| shown(csv::cell_text(cell))).collect()).collect();
     let mut widths: Vec<usize> = head.iter().map(|name| name.chars().count()).collect();
     for line in &lines {
         for (width, text) in widths.iter_mut().zip(line) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::activity::Activity;
 use super::{Context, Exit, context::human_bytes};
 use perennial_archive::CrawlRecord;
-use perennial_archive::store::{ArchiveCounts, TextCounts, Texts};
+use perennial_archive::store::{ArchiveCounts, SiteCounts, TextCounts, Texts};
 use perennial_engine::notify::{SilentRule, silent_rules};
 
 /// Show what the archive contains, its last and next visits, failures and unsent notices
@@ -15,7 +15,7 @@ use perennial_engine::notify::{SilentRule, silent_rules};
 #[command(
     after_help = "Examples:\n  perennial status\n  perennial status --sites 50\n  perennial status --texts --json"
 )]
-pub(super) struct Status {
+pub(super) struct StatusArgs {
     /// List the N largest sites
     #[arg(long, default_value_t = 10, value_name = "N")]
     sites: usize,
@@ -55,14 +55,7 @@ impl RunningCrawl {
     }
 }
 
-#[derive(Serialize)]
-struct SiteCounts {
-    host: String,
-    n_pages: u64,
-    n_captures: u64,
-}
-
-impl Status {
+impl StatusArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();
@@ -72,7 +65,6 @@ impl Status {
             }
             false => None,
         };
-        let site = |(host, n_pages, n_captures)| SiteCounts { host, n_pages, n_captures };
         let report = StatusReport {
             archive: snapshot.archive().root().display().to_string(),
             crawl: RunningCrawl::load(snapshot.archive().root()),
@@ -80,7 +72,7 @@ impl Status {
             counts: store.counts(snapshot.archive().horizon())?,
             texts,
             silent_rules: silent_rules(snapshot.archive())?,
-            sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
+            sites: store.sites()?.into_iter().take(self.sites).collect(),
         };
         context.print(&report, |out| print(&report, out))?;
         Ok(Exit::Done)

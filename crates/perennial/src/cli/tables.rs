@@ -15,18 +15,13 @@ use perennial_archive::store::{
 use perennial_engine::analyse::{AdFilters, ElementContent, OperationReport};
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
-/// A table: one row per
+/// A table: one row for each of these. A row of `Deltas` is an operation of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum Table {
-    /// Each change
+pub(super) enum ExportTable {
     Changes,
-    /// Each version of a page
     Versions,
-    /// Each observation of a page
     Observations,
-    /// Each capture
     Captures,
-    /// Each operation of each change, with its words before and after
     Deltas,
 }
 
@@ -36,7 +31,7 @@ pub(super) enum TableForm {
     Parquet,
 }
 
-/// The columns of [`Table::Deltas`] (docs/sql.md).
+/// The columns of [`ExportTable::Deltas`] (docs/sql.md).
 const DELTAS: [&str; 17] = [
     "url",
     "site",
@@ -60,20 +55,20 @@ const DELTAS: [&str; 17] = [
 /// Number of changes in memory at a time.
 const AT_A_TIME: usize = 100;
 
-impl Table {
+impl ExportTable {
     /// Its name. Tables that are views of docs/sql.md have the view's name.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Table::Changes => "changes",
-            Table::Versions => "versions",
-            Table::Observations => "observations",
-            Table::Captures => "captures",
-            Table::Deltas => "deltas",
+            ExportTable::Changes => "changes",
+            ExportTable::Versions => "versions",
+            ExportTable::Observations => "observations",
+            ExportTable::Captures => "captures",
+            ExportTable::Deltas => "deltas",
         }
     }
 
     fn columns(self) -> Vec<&'static str> {
-        if self == Table::Deltas {
+        if self == ExportTable::Deltas {
             return DELTAS.to_vec();
         }
         let view = sql_views().into_iter().find(|(name, _)| *name == self.name());
@@ -97,7 +92,7 @@ impl Table {
             sheet.row(row)
         };
         match self {
-            Table::Deltas => each_operation(archive, filter, &mut each)?,
+            ExportTable::Deltas => each_operation(archive, filter, &mut each)?,
             _ => each_view_row(&archive.state_path(), self.name(), filter, &mut each)?,
         }
         Ok((n_rows, sheet.end()?))

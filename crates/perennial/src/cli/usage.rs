@@ -93,7 +93,7 @@ const OPTIONS_OF_OTHER_TOOLS: [(&str, &str, &str); 4] = [
 ];
 
 /// The answer to an unknown command or option; `None` leaves the answer to clap.
-pub(super) fn answer(error: &clap::Error, root: &Command, words: &[OsString]) -> Option<String> {
+pub(super) fn explain_error(error: &clap::Error, root: &Command, words: &[OsString]) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -149,7 +149,10 @@ fn unknown_option(root: &Command, command: &Command, path: &[&str], option: &str
     let path = path.join(" ");
     let unknown = format!("`perennial {path}` has no option {option}");
     let find = |table: &'static [(&str, &str, &'static str)]| {
-        table.iter().find(|(of, name, _)| *of == path && *name == option).map(|(.., answer)| *answer)
+        table
+            .iter()
+            .find(|(of, name, _)| *of == path && *name == option)
+            .map(|(.., explain_error)| *explain_error)
     };
     if let Some(now) = find(&RENAMED_OPTIONS) {
         return format!("{option} of `perennial {path}` was renamed: use {now}");
@@ -185,11 +188,11 @@ mod tests {
     use super::*;
     use crate::cli::help::command_for;
 
-    fn answer_to(line: &str) -> String {
+    fn error_text(line: &str) -> String {
         let words = format!("perennial {line}");
         let (mut command, words) = command_for(words.split(' ').map(OsString::from));
         let error = command.try_get_matches_from_mut(&words).expect_err(line);
-        answer(&error, &command, &words).unwrap_or_else(|| error.to_string())
+        explain_error(&error, &command, &words).unwrap_or_else(|| error.to_string())
     }
 
     fn exists(line: &str) -> bool {
@@ -201,17 +204,21 @@ mod tests {
     #[test]
     fn former_names_and_those_of_other_tools_suggest_a_command_that_exists() {
         for (name, successor) in RENAMED_COMMANDS.into_iter().chain(COMMANDS_OF_OTHER_TOOLS) {
-            assert!(answer_to(name).contains(&format!("use `perennial {successor}`")), "{}", answer_to(name));
+            assert!(
+                error_text(name).contains(&format!("use `perennial {successor}`")),
+                "{}",
+                error_text(name)
+            );
             assert!(exists(successor), "{successor}");
         }
-        assert!(answer_to("feeds poll --delay 0").contains("use `perennial feed poll`"));
+        assert!(error_text("feeds poll --delay 0").contains("use `perennial feed poll`"));
     }
 
     #[test]
     fn former_options_suggest_options_that_exist() {
         for (command, option, successor) in RENAMED_OPTIONS {
-            let answer = answer_to(&format!("{command} {option}"));
-            assert!(answer.ends_with(&format!("was renamed: use {successor}")), "{answer}");
+            let explain_error = error_text(&format!("{command} {option}"));
+            assert!(explain_error.ends_with(&format!("was renamed: use {successor}")), "{explain_error}");
             let (root, _) = command_for(std::iter::empty());
             let words: Vec<OsString> =
                 format!("perennial {command}").split(' ').map(OsString::from).collect();
@@ -230,15 +237,15 @@ mod tests {
             ("changes --sinc 2d", "--since"),
             ("run --time-limt 2d", "--time-limit"),
         ] {
-            assert!(answer_to(line).ends_with(&format!("did you mean {near}?")), "{}", answer_to(line));
+            assert!(error_text(line).ends_with(&format!("did you mean {near}?")), "{}", error_text(line));
         }
-        assert!(answer_to("frobnicate").ends_with("`perennial --help` lists the commands"));
+        assert!(error_text("frobnicate").ends_with("`perennial --help` lists the commands"));
     }
 
     #[test]
     fn an_option_of_another_command_suggests_that_command() {
-        assert!(answer_to("run https://a.example --depth 3").ends_with("but `perennial add` has"));
-        assert!(answer_to("watch https://a.example --interval 5m").contains("use --every TIME"));
+        assert!(error_text("run https://a.example --depth 3").ends_with("but `perennial add` has"));
+        assert!(error_text("watch https://a.example --interval 5m").contains("use --every TIME"));
     }
 
     /// The command lines in a document or a source: after a backtick or a build folder, or alone on an

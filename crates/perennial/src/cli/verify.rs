@@ -25,7 +25,7 @@ Examples:
 /// Check every record of the archive, or rebuild its index.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Verify {
+pub(super) struct VerifyArgs {
     /// Move torn ends to side files, and rebuild what is wrong of state and index; valid records are not changed
     #[arg(long)]
     repair: bool,
@@ -43,7 +43,7 @@ pub(super) struct Verify {
     since_manifest: Option<PathBuf>,
 }
 
-impl Verify {
+impl VerifyArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let passes = if self.rebuild { 2 } else { 1 };

@@ -17,7 +17,7 @@ use perennial_server::{Options, listen};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A longer response is not from a Perennial server.
-const MAX_ANSWER_BYTES: u64 = 64 << 10;
+const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
 const AFTER_HELP: &str = "\
 If `perennial serve` serves this archive at --listen, that server is used. Otherwise a server is started, on a free port if that one is \
@@ -34,7 +34,7 @@ Examples:
 /// Open an archived page in a browser, or print its content.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct View {
+pub(super) struct ViewArgs {
     /// URL of the page, with @TIME for a capture other than the latest
     #[arg(value_name = "URL[@TIME]", value_parser = UrlAt::parse)]
     page: UrlAt,
@@ -56,7 +56,7 @@ pub(super) struct View {
     response: bool,
 }
 
-impl View {
+impl ViewArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if self.raw || self.response {
             return raw::print(context, &self.page, self.response);
@@ -100,9 +100,9 @@ fn running(at: SocketAddr, root: &Path) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&at, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     write!(stream, "GET /status HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer).ok()?;
-    let status: Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1.trim()).ok()?;
+    let mut response = String::new();
+    stream.take(MAX_RESPONSE_BYTES).read_to_string(&mut response).ok()?;
+    let status: Value = serde_json::from_str(response.split_once("\r\n\r\n")?.1.trim()).ok()?;
     let folders = status["folders"].as_array()?;
     let place = folders.iter().position(|folder| folder.as_str().map(Path::new) == Some(root))?;
     let base = status["bases"][place].as_str()?;

@@ -40,7 +40,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Visit a page now and print what was found; also a page that is not followed.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Visit {
+pub(super) struct VisitArgs {
     /// URL of a page, or a host
     #[arg(value_name = "URL")]
     target: String,
@@ -66,11 +66,11 @@ struct VisitReport {
     importance: Option<f64>,
     /// The most important parts of the change.
     changes: Vec<String>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     redirects_to: Option<String>,
 }
 
-impl Visit {
+impl VisitArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
         let is_host = !self.target.contains("://") && archive.settings().seeds.has_host(&self.target);
@@ -124,7 +124,7 @@ fn wait_for_crawl(
     context.note("the running crawl makes the visit");
     let line = wait_for(MAX_WAIT, || log.last_visit(url))?;
     if line.as_ref().is_some_and(|line| line.stored.is_some()) {
-        // The analysis says what changed. Without it, the report says less.
+        // The analysis says what changed. Without it, the report has only the outcome.
         wait_for(MAX_ANALYSIS, || Ok(is_analysed(&archive.store()?, url)?.then_some(())))?;
     }
     Ok(line)

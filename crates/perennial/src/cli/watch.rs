@@ -8,6 +8,7 @@ use perennial_core::page::segment::Selector;
 use perennial_core::schedule::units::write_span;
 use perennial_core::time::{Span, WeeklyHours};
 use perennial_core::url::canonical::without_scheme;
+use perennial_core::url::scope::ScopeKind;
 use serde::Serialize;
 use url::Url;
 
@@ -17,7 +18,7 @@ use perennial_archive::lock::is_being_written;
 use perennial_archive::settings::notify::{DEFAULT_FAILURES, parse_name};
 use perennial_archive::settings::site::{parse_selector, parse_url};
 use perennial_archive::settings::times::{parse_every, parse_hours};
-use perennial_archive::settings::{NoticeReceiver, NotifyRule, VisitTimes, put_rule};
+use perennial_archive::settings::{NoticeReceiver, NotifyRule, VisitTimes};
 use perennial_engine::admin::AdminAction;
 use perennial_engine::learn::{FollowedSites, conflicts};
 use perennial_engine::reach::{ReachTarget, check_robots};
@@ -36,7 +37,7 @@ Examples:
 /// Follow one page and report its changes.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Watch {
+pub(super) struct WatchArgs {
     /// URL of the page; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_url)]
     url: Url,
@@ -90,18 +91,23 @@ struct WatchReport {
     rules: Vec<String>,
 }
 
-impl Watch {
+impl WatchArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
         let is_new = archive.settings().seeds.of_page(&self.url).is_none();
         let times = VisitTimes { every: self.every, hours: self.hours.clone() };
-        let act = AdminAction::Watch { url: self.url.clone(), allow_private: self.allow_private, times };
-        context.perform(&archive, &act)?;
         let rules = self.rules();
-        rules.iter().try_for_each(|rule| put_rule(&archive.settings_path(), rule))?;
+        let action = AdminAction::Watch {
+            url: self.url.clone(),
+            scope: ScopeKind::Page,
+            allow_private: self.allow_private,
+            times,
+            rules: rules.clone(),
+        };
+        context.perform(&archive, &action)?;
         // Opened again, because the settings have changed.
         let archive = context.open()?;
-        let every = FollowedSites::load(&archive, &archive.store()?)?.every_of(self.url.as_str());
+        let every = FollowedSites::load(&archive, &archive.store()?)?.visit_interval(self.url.as_str());
         let report = WatchReport {
             url: self.url.to_string(),
             is_new,
@@ -150,7 +156,6 @@ impl Watch {
         }
     }
 
-    /// One rule per receiver.
     fn rules(&self) -> Vec<NotifyRule> {
         let usual = || without_scheme(self.url.as_str()).to_owned();
         let name = self.name.clone().unwrap_or_else(usual);
@@ -163,25 +168,17 @@ impl Watch {
             vanishes: self.vanishes.clone(),
             ..ChangeCondition::default()
         };
-        let rule = |(number, to): (usize, &NoticeReceiver)| NotifyRule {
-            name: if number == 0 { name.clone() } else { format!("{name} {}", number + 1) },
-            to: to.clone(),
-            condition: condition.clone(),
-            failures: self.failures,
-            link: None,
-            token_file: None,
-        };
-        self.notify.iter().enumerate().map(rule).collect()
+        NotifyRule::for_receivers(&name, &self.notify, &condition, self.failures)
     }
 }
 
-/// Checks URLs before a crawl does, and prints what stands in the way.
+/// Checks URLs before a crawl does, and prints the obstacles.
 pub(super) fn check_reach(context: &Context, archive: &Archive, urls: &[Url], allow_private: bool) {
     let seeds = &archive.settings().seeds;
     let target = |url: &Url| ReachTarget {
         url: url.clone(),
         allow_private: allow_private || seeds.of_page(url).is_some_and(|seed| seed.allow_private),
-        every: archive.settings().interval_of(url),
+        every: archive.settings().user_interval(url),
     };
     let targets: Vec<ReachTarget> = urls.iter().map(target).collect();
     check_robots(archive, &targets).iter().for_each(|problem| context.note(problem));

@@ -5,7 +5,11 @@ use perennial_archive::Archive;
 use perennial_engine::learn::{self, FollowedSites};
 
 /// The learned changes per hour, by local hour of a workday. The list of a page that was never captured is empty.
-pub(super) fn rates_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
+pub(super) fn learned_rates(
+    archive: &Archive,
+    web: &LivingWeb,
+    urls: &[String],
+) -> anyhow::Result<Vec<Vec<f64>>> {
     let store = archive.store()?;
     let followed = FollowedSites::load(archive, &store)?;
     let scheduler = learn::scheduler(

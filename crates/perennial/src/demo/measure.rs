@@ -16,7 +16,11 @@ const IMPORTANT: f64 = 0.1;
 const LEARNING: Span = Span::from_hours(7 * 24);
 
 /// Compares the results of the feeds with the published items.
-pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> anyhow::Result<FeedsResult> {
+pub(super) fn compare_feeds(
+    archive: &Archive,
+    web: &LivingWeb,
+    seeds: &[String],
+) -> anyhow::Result<FeedsResult> {
     let store = archive.store()?;
     let known = store.feeds()?;
     let mut result = FeedsResult::default();
@@ -36,7 +40,7 @@ pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> 
 
 /// When each page of the web was captured. Each instant is moved into the period of the version in the payload.
 /// Otherwise, rounding the time to seconds could move a capture across a change.
-pub(super) fn captures_of(
+pub(super) fn page_captures(
     archive: &Archive,
     web: &LivingWeb,
     urls: &[String],
@@ -51,9 +55,9 @@ pub(super) fn captures_of(
                     continue;
                 }
                 if let Some(payload) = archive.document(&store, &capture)?
-                    && let Some(version) = version_of(&payload.bytes)
+                    && let Some(version) = version_in_head(&payload.bytes)
                 {
-                    times.push(instant_of(page, version, capture.time));
+                    times.push(capture_instant(page, version, capture.time));
                 }
             }
         }
@@ -64,13 +68,13 @@ pub(super) fn captures_of(
 }
 
 /// The version number in a page's head.
-fn version_of(html: &[u8]) -> Option<usize> {
+fn version_in_head(html: &[u8]) -> Option<usize> {
     let head = String::from_utf8_lossy(&html[..html.len().min(2048)]).into_owned();
     let after = head.split(&format!("<meta name=\"{VERSION_META}\" content=\"")).nth(1)?;
     after.split('"').next()?.parse().ok()
 }
 
-fn instant_of(page: &LivingPage, version: usize, time: Timestamp) -> Timestamp {
+fn capture_instant(page: &LivingPage, version: usize, time: Timestamp) -> Timestamp {
     let since = version.checked_sub(1).and_then(|last| page.changes.get(last)).map(|change| change.at);
     let until = page.changes.get(version).map(|change| change.at - Span::from_millis(1));
     let time = since.map_or(time, |since| time.max(since));
@@ -122,16 +126,16 @@ mod tests {
         let (first, second) = (page.changes[0].at, page.changes[1].at);
         // WARC times have whole seconds, so the capture appears to precede the change that it contains.
         let time = Timestamp::from_secs(first.as_secs());
-        assert_eq!(instant_of(page, 1, time), first);
-        assert!(is_caught(page, &[instant_of(page, 1, time)], 0));
+        assert_eq!(capture_instant(page, 1, time), first);
+        assert!(is_caught(page, &[capture_instant(page, 1, time)], 0));
         assert!(!is_caught(page, &[second], 0));
         assert!(!is_caught(page, &[], 0));
-        assert_eq!(instant_of(page, 0, first), first - Span::from_millis(1));
+        assert_eq!(capture_instant(page, 0, first), first - Span::from_millis(1));
     }
 
     #[test]
     fn the_version_is_read_from_the_head() {
-        assert_eq!(version_of(b"<head><meta name=\"living-version\" content=\"17\"></head>"), Some(17));
-        assert_eq!(version_of(b"<head></head>"), None);
+        assert_eq!(version_in_head(b"<head><meta name=\"living-version\" content=\"17\"></head>"), Some(17));
+        assert_eq!(version_in_head(b"<head></head>"), None);
     }
 }

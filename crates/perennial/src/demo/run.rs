@@ -206,11 +206,11 @@ pub fn demo(
     crawl(&archive, crawl_options, |status| show(status, clock.now()), warn)?;
     let urls: Vec<String> = (0..web.pages.len()).map(|page| server.url(page)).collect();
     runtime.shutdown_background();
-    let real = measure::captures_of(&archive, &web, &urls)?;
+    let real = measure::page_captures(&archive, &web, &urls)?;
     let truth = Truth::of(&web, &Analyst::for_archive(&archive)?);
-    let learned = learned::rates_of(&archive, &web, &urls)?;
+    let learned = learned::learned_rates(&archive, &web, &urls)?;
     let feeds = match options.feeds {
-        true => Some(measure::feeds_of(&archive, &web, &server.seeds())?),
+        true => Some(measure::compare_feeds(&archive, &web, &server.seeds())?),
         false => None,
     };
     let (result, crawls) = compare(options, web, truth, real, learned);
@@ -376,7 +376,7 @@ fn follow_sites(
     server: &LivingServer,
     options: &DemoOptions,
 ) -> anyhow::Result<Archive> {
-    // The settings include the crawl's budget and goal, so that `schedule` and the dashboard plan as the crawl did.
+    // The settings include the crawl's budget and goal, so `schedule` and the dashboard plan as the crawl did.
     let visits = daily_budget(web, options.budget).visits.ceil();
     edit(&archive.settings_path(), |document, _| {
         document["crawl"]["feeds"] = toml_edit::value(options.feeds);

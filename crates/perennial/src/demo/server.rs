@@ -99,7 +99,7 @@ impl LivingServer {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
         while let Some(request) = read_request(&mut stream).await? {
-            let response = self.answer(&request);
+            let response = self.respond(&request);
             let not_modified = response
                 .validator
                 .as_deref()
@@ -124,7 +124,7 @@ impl LivingServer {
         Ok(())
     }
 
-    fn answer(&self, request: &PageRequest) -> Response {
+    fn respond(&self, request: &PageRequest) -> Response {
         self.n_requests.fetch_add(1, Ordering::Relaxed);
         let now = (self.now)();
         let Some(site) =

@@ -32,7 +32,7 @@ pub(super) struct ServedPage<'a> {
 }
 
 impl<'a> ServedPage<'a> {
-    /// Returns a page as served at an instant. `request` may be any number; the visitor number on the page stays
+    /// Returns a page as served at an instant. `request` may be any number; the visitor number on the page remains
     /// small.
     pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> ServedPage<'a> {
         ServedPage { web, page, version: web.pages[page].version_at(now), request: request % 800_000, now }
@@ -41,7 +41,7 @@ impl<'a> ServedPage<'a> {
 
 /// Renders the pages of a site that serves them as JSON.
 pub(super) const DRAW_SCRIPT: &str = "\
-fetch('/api' + location.pathname).then(answer => answer.json()).then(page => {
+fetch('/api' + location.pathname).then(response => response.json()).then(page => {
   const version = document.createElement('meta');
   version.name = page.version_name;
   version.content = page.version;
@@ -51,48 +51,48 @@ fetch('/api' + location.pathname).then(answer => answer.json()).then(page => {
 ";
 
 /// The HTML of a page at the current instant.
-pub(super) fn html(answer: &ServedPage<'_>) -> String {
-    let (page, version) = (&answer.web.pages[answer.page], answer.version);
+pub(super) fn html(served: &ServedPage<'_>) -> String {
+    let (page, version) = (&served.web.pages[served.page], served.version);
     let mut out = String::with_capacity(12_000);
-    head(&mut out, answer, page, Some(version));
-    body(&mut out, answer);
+    head(&mut out, served, page, Some(version));
+    body(&mut out, served);
     out.push_str("</body></html>");
     out
 }
 
 /// The HTML of a page that a script renders. It is the same for every version.
-pub(super) fn shell(answer: &ServedPage<'_>) -> String {
+pub(super) fn shell(served: &ServedPage<'_>) -> String {
     let mut out = String::with_capacity(1_000);
-    head(&mut out, answer, &answer.web.pages[answer.page], None);
+    head(&mut out, served, &served.web.pages[served.page], None);
     out.push_str("<p>Loading</p><script src=\"/draw.js\"></script></body></html>");
     out
 }
 
 /// The data that the page's script requests.
-pub(super) fn json(answer: &ServedPage<'_>) -> String {
+pub(super) fn json(served: &ServedPage<'_>) -> String {
     let mut html = String::with_capacity(12_000);
-    body(&mut html, answer);
-    serde_json::json!({"version_name": VERSION_META, "version": answer.version, "html": html}).to_string()
+    body(&mut html, served);
+    serde_json::json!({"version_name": VERSION_META, "version": served.version, "html": html}).to_string()
 }
 
 /// The contents of the body.
-fn body(out: &mut String, answer: &ServedPage<'_>) {
-    let (page, version) = (&answer.web.pages[answer.page], answer.version);
-    header(out, answer, page);
+fn body(out: &mut String, served: &ServedPage<'_>) {
+    let (page, version) = (&served.web.pages[served.page], served.version);
+    header(out, served, page);
     out.push_str("<main>");
     match page.kind {
-        LivingKind::List => list(out, answer, version),
-        LivingKind::Text | LivingKind::Still => text(out, answer, version),
-        LivingKind::Product => product(out, answer, version),
+        LivingKind::List => list(out, served, version),
+        LivingKind::Text | LivingKind::Still => text(out, served, version),
+        LivingKind::Product => product(out, served, version),
     }
     out.push_str("</main>");
-    sidebar(out, answer, page);
-    footer(out, answer, page);
+    sidebar(out, served, page);
+    footer(out, served, page);
 }
 
-fn head(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage, version: Option<usize>) {
-    let site = &answer.web.sites[page.site];
-    let session = Rng::from_parts(&[answer.request, 11]).bits();
+fn head(out: &mut String, served: &ServedPage<'_>, page: &LivingPage, version: Option<usize>) {
+    let site = &served.web.sites[page.site];
+    let session = Rng::from_parts(&[served.request, 11]).bits();
     let _ = write!(
         out,
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} - {}</title>\
@@ -108,20 +108,20 @@ fn head(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage, version: O
     out.push_str("</head><body>");
 }
 
-fn header(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
-    let site = &answer.web.sites[page.site];
+fn header(out: &mut String, served: &ServedPage<'_>, page: &LivingPage) {
+    let site = &served.web.sites[page.site];
     let _ = write!(
         out,
         "<header><img src=\"/logo.gif\" alt=\"{0}\" width=\"120\" height=\"60\"><p class=\"name\">{0}</p></header><nav><ul>",
         site.title
     );
     out.push_str("<li><a href=\"/\">Home</a></li>");
-    let lists = answer.web.pages.iter().filter(|other| other.site == page.site && other.path.ends_with('/'));
+    let lists = served.web.pages.iter().filter(|other| other.site == page.site && other.path.ends_with('/'));
     for other in lists.filter(|other| other.kind == LivingKind::List && other.path != "/") {
         let _ = write!(out, "<li><a href=\"{}\">{}</a></li>", other.path, other.path.trim_matches('/'));
     }
-    let banner = Rng::from_parts(&[answer.request, 12]).bits() % N_BANNERS;
-    let campaign = Rng::from_parts(&[answer.request, 13]).bits() % 100_000;
+    let banner = Rng::from_parts(&[served.request, 12]).bits() % N_BANNERS;
+    let campaign = Rng::from_parts(&[served.request, 13]).bits() % 100_000;
     let _ = write!(
         out,
         "</ul></nav><div class=\"ad\"><a href=\"http://ads.localhost/click?campaign={campaign}\">\
@@ -129,14 +129,14 @@ fn header(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     );
 }
 
-fn list(out: &mut String, answer: &ServedPage<'_>, version: usize) {
-    let page = &answer.web.pages[answer.page];
+fn list(out: &mut String, served: &ServedPage<'_>, version: usize) {
+    let page = &served.web.pages[served.page];
     let newest: usize =
         N_ITEMS + page.changes[..version].iter().map(|change| n_items(change.amount)).sum::<usize>();
     let _ = write!(out, "<h1>{}</h1>", page.title);
     for item in (newest - N_ITEMS..newest).rev() {
-        let mut choices = Rng::from_parts(&[answer.web.seed, answer.page as u64, 21, item as u64]);
-        let target = &answer.web.pages[page.links[item % page.links.len().max(1)]];
+        let mut choices = Rng::from_parts(&[served.web.seed, served.page as u64, 21, item as u64]);
+        let target = &served.web.pages[page.links[item % page.links.len().max(1)]];
         let _ = write!(
             out,
             "<article><h2><a href=\"{}\">{}</a></h2><p>{}</p></article>",
@@ -156,12 +156,12 @@ fn n_items(amount: Amount) -> usize {
 }
 
 /// How often each paragraph and each first sentence was edited after `version` changes.
-fn revisions(answer: &ServedPage<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64; N_PARAGRAPHS]) {
-    let page = &answer.web.pages[answer.page];
+fn revisions(served: &ServedPage<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64; N_PARAGRAPHS]) {
+    let page = &served.web.pages[served.page];
     let (mut paragraphs, mut sentences) = ([0; N_PARAGRAPHS], [0; N_PARAGRAPHS]);
     for (number, change) in page.changes[..version].iter().enumerate() {
         let first =
-            Rng::from_parts(&[answer.web.seed, answer.page as u64, 31, number as u64]).below(N_PARAGRAPHS);
+            Rng::from_parts(&[served.web.seed, served.page as u64, 31, number as u64]).below(N_PARAGRAPHS);
         match change.amount {
             Amount::Small => sentences[first] += 1,
             Amount::Medium => paragraphs[first] += 1,
@@ -171,12 +171,12 @@ fn revisions(answer: &ServedPage<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [
     (paragraphs, sentences)
 }
 
-fn text(out: &mut String, answer: &ServedPage<'_>, version: usize) {
-    let page = &answer.web.pages[answer.page];
-    let (paragraphs, sentences) = revisions(answer, version);
+fn text(out: &mut String, served: &ServedPage<'_>, version: usize) {
+    let page = &served.web.pages[served.page];
+    let (paragraphs, sentences) = revisions(served, version);
     let _ = write!(out, "<article><h1>{}</h1>", page.title);
     for number in 0..N_PARAGRAPHS {
-        let key = [answer.web.seed, answer.page as u64, 41, number as u64, paragraphs[number]];
+        let key = [served.web.seed, served.page as u64, 41, number as u64, paragraphs[number]];
         let lead = sentence(&mut Rng::from_parts(&[&key[..], &[sentences[number]]].concat()));
         if number % 3 == 2 {
             let _ = write!(out, "<h2>{}</h2>", headline(&mut Rng::from_parts(&[&key[..4], &[99]].concat())));
@@ -186,12 +186,12 @@ fn text(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     out.push_str("</article>");
 }
 
-fn product(out: &mut String, answer: &ServedPage<'_>, version: usize) {
-    let page = &answer.web.pages[answer.page];
-    let (paragraphs, sentences) = revisions(answer, version);
+fn product(out: &mut String, served: &ServedPage<'_>, version: usize) {
+    let page = &served.web.pages[served.page];
+    let (paragraphs, sentences) = revisions(served, version);
     let edits: u64 = paragraphs.iter().chain(&sentences).sum();
-    let cents = Rng::from_parts(&[answer.web.seed, answer.page as u64, 51, edits]).bits() % 9_000 + 500;
-    let stock = Rng::from_parts(&[answer.request, 52]).below(40) + 3;
+    let cents = Rng::from_parts(&[served.web.seed, served.page as u64, 51, edits]).bits() % 9_000 + 500;
+    let stock = Rng::from_parts(&[served.request, 52]).below(40) + 3;
     let _ = write!(
         out,
         "<article><h1>{}</h1><img src=\"/photo.gif\" alt=\"Photograph\" width=\"320\" height=\"240\">\
@@ -202,29 +202,29 @@ fn product(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     );
     for number in 0..3 {
         let revision: u64 = (0..3).map(|part| paragraphs[number * 3 + part]).sum();
-        let key = [answer.web.seed, answer.page as u64, 53, number as u64, revision];
+        let key = [served.web.seed, served.page as u64, 53, number as u64, revision];
         let _ = write!(out, "<p>{}</p>", paragraph(&mut Rng::from_parts(&key)));
     }
     out.push_str("</article>");
 }
 
-fn sidebar(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
+fn sidebar(out: &mut String, served: &ServedPage<'_>, page: &LivingPage) {
     out.push_str("<aside><h3>More</h3><ul>");
     for &link in &page.links {
-        let target = &answer.web.pages[link];
+        let target = &served.web.pages[link];
         let _ = write!(out, "<li><a href=\"{}\">{}</a></li>", target.path, target.title);
     }
     out.push_str("</ul></aside>");
 }
 
-fn footer(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
-    let site = &answer.web.sites[page.site];
+fn footer(out: &mut String, served: &ServedPage<'_>, page: &LivingPage) {
+    let site = &served.web.sites[page.site];
     let _ = write!(
         out,
         "<footer><p>{} - all rights reserved</p><p>You are visitor number {}</p><p>Page made on {}</p></footer>",
         site.title,
-        120_000 + answer.request,
-        answer.now
+        120_000 + served.request,
+        served.now
     );
 }
 

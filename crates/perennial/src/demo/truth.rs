@@ -33,23 +33,23 @@ pub struct Truth {
 impl Truth {
     /// Analyses every version of every page.
     pub fn of(web: &LivingWeb, analyst: &Analyst) -> Truth {
-        let importance = (0..web.pages.len()).into_par_iter().map(|page| changes_of(web, page, analyst));
-        Truth { importance: importance.collect(), weights: weights_of(web) }
+        let importance = (0..web.pages.len()).into_par_iter().map(|page| page_changes(web, page, analyst));
+        Truth { importance: importance.collect(), weights: page_weights(web) }
     }
 }
 
 /// The page as served, with the noise of one request in all versions.
-fn html_of(web: &LivingWeb, page: usize, version: usize) -> String {
+fn served_html(web: &LivingWeb, page: usize, version: usize) -> String {
     template::html(&ServedPage { web, page, version, request: 0, now: web.start })
 }
 
-fn url_of(web: &LivingWeb, page: usize) -> String {
+fn page_url(web: &LivingWeb, page: usize) -> String {
     let page = &web.pages[page];
     format!("http://{}.localhost{}", web.sites[page.site].name, page.path)
 }
 
-fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance> {
-    let (url, config) = (url_of(web, page), ImportanceConfig::default());
+fn page_changes(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance> {
+    let (url, config) = (page_url(web, page), ImportanceConfig::default());
     let subresources = |wanted: &str| {
         let body = template::STYLE.as_bytes().to_vec();
         let style = CapturedResource {
@@ -61,7 +61,7 @@ fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance
         wanted.ends_with("/style.css").then_some(style)
     };
     let tree = |version: usize| {
-        let html = html_of(web, page, version);
+        let html = served_html(web, page, version);
         analyst.tree(&PageText { url: &url, version: "", html: &html, subresources: &subresources })
     };
     let n_changes = web.pages[page].changes.len();
@@ -78,13 +78,13 @@ fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance
     (1..=n_changes).map(weigh).collect()
 }
 
-fn weights_of(web: &LivingWeb) -> Vec<f64> {
+fn page_weights(web: &LivingWeb) -> Vec<f64> {
     let numbers: HashMap<String, u32> =
-        (0..web.pages.len()).map(|page| (url_of(web, page), page as u32)).collect();
+        (0..web.pages.len()).map(|page| (page_url(web, page), page as u32)).collect();
     let mut links = Vec::new();
     for (url, &page) in &numbers {
         let Ok(base) = Url::parse(url) else { continue };
-        let found = find_links(&html_of(web, page as usize, 0), &base, Charset::default());
+        let found = find_links(&served_html(web, page as usize, 0), &base, Charset::default());
         let targets =
             found.iter().filter(|link| link.kind.is_page()).filter_map(|link| numbers.get(link.url.as_str()));
         links.extend(targets.map(|&target| (page, target)));
@@ -102,11 +102,11 @@ mod tests {
     #[test]
     fn home_pages_weigh_more_than_pages_linked_from_them() {
         let web = LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 1);
-        let weights = weights_of(&web);
+        let weights = page_weights(&web);
         for (page, weight) in weights.iter().enumerate() {
             let site = web.pages[page].site;
             let home = web.pages.iter().position(|page| page.site == site && page.path == "/").unwrap();
-            assert!(*weight > 0.0 && *weight <= weights[home], "{}", url_of(&web, page));
+            assert!(*weight > 0.0 && *weight <= weights[home], "{}", page_url(&web, page));
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn ln_change_table() -> Vec<f32> {
 }
 
 /// Initially every order of magnitude is equally likely. Suppose that the prior favoured slow pages. Then pages with
-/// a change in every observation would stay just above the excluded rates.
+/// a change in every observation would remain just above the excluded rates.
 pub(super) fn first_prior() -> Vec<f32> {
     vec![1.0 / (N_SHAPES * N_RATES) as f32; N_SHAPES * N_RATES]
 }

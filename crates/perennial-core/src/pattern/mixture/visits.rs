@@ -5,7 +5,7 @@ use crate::time::DayKind;
 
 /// A larger difference means "at least this much", because little is left of the previous copy.
 const SATURATED: f32 = 0.8;
-/// The maximum difference, so its logarithm stays finite.
+/// The maximum difference, so its logarithm remains finite.
 const FULL_DIFFERENCE: f32 = 0.98;
 
 /// What the importance of a visit measures.

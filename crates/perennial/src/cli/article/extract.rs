@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use perennial_core::article::version::{WordRun, edits, n_edited, same_version};
+use perennial_core::article::version::{EditRun, edits, n_edited, same_version};
 use perennial_core::article::{Article, ArticleContext as Known, MAX_NEIGHBOURS, Template, extract};
 use perennial_core::text::charset::decode_text;
 use perennial_core::text::dom::Dom;
@@ -43,7 +43,7 @@ Examples:
 /// Extract the article of a page: title, author, time, text, links, images, comments.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(in crate::cli) struct Extract {
+pub(in crate::cli) struct ExtractArticleArgs {
     /// A file, an archived page (URL@TIME), or a live URL
     #[arg(required_unless_present_any = ["html", "list"])]
     page: Vec<PageSpec>,
@@ -90,7 +90,7 @@ struct ExtractJob {
     before: Option<PathBuf>,
 }
 
-impl Extract {
+impl ExtractArticleArgs {
     pub(in crate::cli) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         self.run_with(context, &extract)
     }
@@ -337,9 +337,9 @@ pub(in crate::cli) fn write_edits(
         for (place, run) in edit.runs.iter().enumerate() {
             let (is_first, is_last) = (place == 0, place + 1 == edit.runs.len());
             match run {
-                WordRun::Kept(words) => writeln!(out, "  {}", around(words, is_first, is_last))?,
-                WordRun::TakenOut(words) => writeln!(out, "  [-{words}-]")?,
-                WordRun::Added(words) => writeln!(out, "  {{+{words}+}}")?,
+                EditRun::Kept(words) => writeln!(out, "  {}", around(words, is_first, is_last))?,
+                EditRun::TakenOut(words) => writeln!(out, "  [-{words}-]")?,
+                EditRun::Added(words) => writeln!(out, "  {{+{words}+}}")?,
             }
         }
     }

@@ -26,7 +26,7 @@ Examples:
 /// List the articles that feeds announced, with their versions.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct List {
+pub(super) struct ListArticlesArgs {
     /// A site, as example.org or example.org:8080
     site: Option<String>,
     /// Only articles that this feed announced
@@ -49,7 +49,7 @@ pub(super) struct List {
     format: String,
 }
 
-impl List {
+impl ListArticlesArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let (site, feed) = (self.site.as_deref(), self.feed.as_deref());

@@ -15,20 +15,20 @@ use super::{Context, Exit};
 Examples:
   perennial article list news.example --since 24h
   perennial article show https://news.example/2026/ferry.html --history")]
-pub(super) struct Article {
+pub(super) struct ArticleArgs {
     #[command(subcommand)]
     command: ArticleCommand,
 }
 
 #[derive(Subcommand)]
 enum ArticleCommand {
-    List(list::List),
-    Show(show::Show),
-    Extract(Box<extract::Extract>),
-    Terms(terms::Terms),
+    List(list::ListArticlesArgs),
+    Show(show::ShowArticleArgs),
+    Extract(Box<extract::ExtractArticleArgs>),
+    Terms(terms::TermsArgs),
 }
 
-impl Article {
+impl ArticleArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.command {
             ArticleCommand::List(args) => args.run(context),

@@ -21,7 +21,7 @@ Examples:
 /// Show the article of an archived page, or all its versions.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Show {
+pub(super) struct ShowArticleArgs {
     /// URL of the page
     url: String,
     /// Show every version with its removed and added words
@@ -29,7 +29,7 @@ pub(super) struct Show {
     history: bool,
 }
 
-impl Show {
+impl ShowArticleArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let missing = || {

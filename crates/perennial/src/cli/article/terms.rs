@@ -24,7 +24,7 @@ Examples:
 /// List terms that are new or became much more frequent.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Terms {
+pub(super) struct TermsArgs {
     /// Start of the span
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_time)]
     since: Timestamp,
@@ -60,7 +60,7 @@ struct TermRow {
     surprise: f64,
 }
 
-impl Terms {
+impl TermsArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();

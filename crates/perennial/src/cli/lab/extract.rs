@@ -20,7 +20,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Extract {
     #[command(flatten)]
-    pages: extract::Extract,
+    pages: extract::ExtractArticleArgs,
     /// Row of the paper's Table 3
     #[arg(long, value_name = "NAME", default_value = ExtractionVariant::GramsThenConcepts.name(), value_parser = parse_variant)]
     algorithm: ExtractionVariant,

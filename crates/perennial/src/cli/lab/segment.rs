@@ -17,7 +17,7 @@ const AFTER_HELP: &str = "\
 PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF, \
 JSON, CSV, XML, a feed or plain text.
 `layout` runs no scripts; `chromium` runs them in a browser; `auto` uses the browser for pages that are almost empty without scripts. \
-Trees of different engines cannot be compared. Exit code 5: nothing to read.
+Trees of different engines cannot be compared. `vixml` and `json` list blocks, links, images and texts; `svg` draws them. Exit code 5: nothing to read.
 
 Examples:
   perennial lab segment page.html --format svg --output page.svg
@@ -51,11 +51,8 @@ pub(super) struct Segment {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum SegmentFormat {
-    /// XML with blocks, links, images, texts
     Vixml,
-    /// The same as JSON
     Json,
-    /// A drawing of the page with its blocks
     Svg,
 }
 

@@ -290,7 +290,7 @@ fn parse_start(text: &str) -> Result<TraceStart, UnitError> {
     }
 }
 
-/// Prints a table, or with `--json` one object per line, so that programs can read results during the computation.
+/// Prints a table, or with `--json` one object per line, so programs can read results during the computation.
 fn print_lines(context: &Context, lines: &[BudgetResult]) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for line in lines {

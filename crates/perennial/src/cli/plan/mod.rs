@@ -15,19 +15,19 @@ Examples:
   perennial plan next
   perennial plan patterns https://example.org/
   perennial plan quality")]
-pub(super) struct Plan {
+pub(super) struct PlanArgs {
     #[command(subcommand)]
     command: PlanCommand,
 }
 
 #[derive(Subcommand)]
 enum PlanCommand {
-    Next(next::Next),
-    Patterns(patterns::Patterns),
-    Quality(quality::Quality),
+    Next(next::NextArgs),
+    Patterns(patterns::PatternsArgs),
+    Quality(quality::QualityArgs),
 }
 
-impl Plan {
+impl PlanArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.command {
             PlanCommand::Next(args) => args.run(context),

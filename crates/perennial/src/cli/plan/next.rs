@@ -37,7 +37,7 @@ Examples:
 /// Show the next visits, with the reason for each.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Next {
+pub(super) struct NextArgs {
     /// Start of the plan, which uses earlier captures only [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
@@ -78,7 +78,7 @@ struct WhatIf {
     expected_importance: f64,
 }
 
-impl Next {
+impl NextArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
@@ -156,13 +156,13 @@ fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> anyhow::Resu
     let half = Budget { visits: budget.visits / 2.0, ..budget };
     let ahead = if half.visits_in(AHEAD) < 1.0 { FAR_AHEAD } else { AHEAD };
     let budgets = [0.5, 1.0, 2.0].map(|factor| Budget { visits: budget.visits * factor, ..budget });
-    Ok(budgets.into_iter().map(|budget| expected_of(scheduler, budget, at, ahead)).collect())
+    Ok(budgets.into_iter().map(|budget| expect_for_budget(scheduler, budget, at, ahead)).collect())
 }
 
-fn expected_of(scheduler: &Scheduler, budget: Budget, at: Timestamp, ahead: Span) -> WhatIf {
+fn expect_for_budget(scheduler: &Scheduler, budget: Budget, at: Timestamp, ahead: Span) -> WhatIf {
     let mut scheduler = scheduler.clone();
     scheduler.set_budget(Some(budget));
-    let mut answer = WhatIf {
+    let mut estimate = WhatIf {
         budget_per_hour: budget.visits_in(Span::from_hours(1)),
         hours: ahead.as_hours_f64(),
         n_visits: 0,
@@ -170,15 +170,15 @@ fn expected_of(scheduler: &Scheduler, budget: Budget, at: Timestamp, ahead: Span
         expected_importance: 0.0,
     };
     scheduler.forecast(at, at + ahead, |_, ranked| {
-        answer.n_visits += 1;
+        estimate.n_visits += 1;
         match ranked.reason {
-            Reason::FirstCapture => answer.n_first += 1,
+            Reason::FirstCapture => estimate.n_first += 1,
             Reason::Probe => {}
-            _ => answer.expected_importance += ranked.expected.get(),
+            _ => estimate.expected_importance += ranked.expected.get(),
         }
         true
     });
-    answer
+    estimate
 }
 
 fn print_plan(

@@ -36,7 +36,7 @@ Examples:
 /// Chart when pages tend to change.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Patterns {
+pub(super) struct PatternsArgs {
     /// URL of a page or host of a site [default: all pages]
     #[arg(value_name = "URL|SITE")]
     only: Option<String>,
@@ -127,7 +127,7 @@ struct PatternReport {
     n_seen: Vec<f64>,
 }
 
-impl Patterns {
+impl PatternsArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let given = self.zone.as_deref().map(LocalClock::from_zone).transpose()?;
         let snapshot = context.snapshot()?;

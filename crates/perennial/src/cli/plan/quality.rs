@@ -33,7 +33,7 @@ Examples:
 /// Estimate completeness and coherence of the archive.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Quality {
+pub(super) struct QualityArgs {
     /// Host of a site [default: all sites]
     site: Option<String>,
 
@@ -42,7 +42,7 @@ pub(super) struct Quality {
     at: Option<Timestamp>,
 }
 
-impl Quality {
+impl QualityArgs {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());

@@ -104,7 +104,7 @@ impl Eval {
             is_whole
         });
         let bar = context.progress_count((histories.len() * plans.len()) as u64, "testing plans");
-        // The bar advances before each test, so that it is visible during the first one.
+        // The bar advances before each test, so it is visible during the first one.
         let pairs = || {
             let of = |history| plans.iter().map(move |plan| (history, plan));
             histories.iter().flat_map(of).inspect(|_| bar.inc(1))

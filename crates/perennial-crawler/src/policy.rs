@@ -541,6 +541,10 @@ impl Policy {
         let has_room = (self.n_active as usize) < self.config.max_workers.max(1);
         let ready = self.hosts.next_ready().filter(|_| has_room);
         let end = self.config.time_limit.map(|limit| self.began + limit);
+        if self.is_behind() {
+            // Nothing starts before an analysis ends, so the scheduler is not asked.
+            return end;
+        }
         let deferred = self.deferred.iter().map(|visit| visit.until).min();
         [scheduled, ready, end, deferred].into_iter().flatten().min()
     }

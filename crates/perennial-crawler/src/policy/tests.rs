@@ -326,7 +326,7 @@ fn large_documents_do_not_hold_up_other_visits() {
     assert_eq!(policy.end(start() + Span::from_secs(60)), Some(CrawlEnd::TimeLimit), "a time limit does not");
 }
 
-/// A waiting crawl reports the next page, within the slot and when its list is used up.
+/// A waiting crawl reports the next page.
 #[test]
 fn the_next_visit_is_known_while_nothing_is_to_be_done() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };

@@ -255,9 +255,10 @@ impl Scheduler {
 
     /// Reaches further down the ladder if visits are left over, so that pages below the price are worth them.
     fn reach_all(&mut self, least: f32) -> Option<(usize, Reason)> {
-        let wants_any = self.config.budget.is_some() && least == 0.0 && self.unplaced.is_none();
-        if wants_any && self.balance.least_gain > LEAST_GAIN && self.config.strategy == Strategy::ExpectedGain
-        {
+        let is_by_gain = self.config.budget.is_some() && self.config.strategy == Strategy::ExpectedGain;
+        // The price lifts the lowest gain a little, so it stays slightly above the bottom.
+        let is_at_bottom = self.balance.least_gain <= 4.0 * LEAST_GAIN;
+        if is_by_gain && least == 0.0 && self.unplaced.is_none() && !is_at_bottom {
             self.balance.least_gain = (LOWER * self.balance.least_gain).max(LEAST_GAIN);
             self.balance.base = self.balance.base.min(2.0 * self.balance.least_gain / 0.6);
             self.place_all();

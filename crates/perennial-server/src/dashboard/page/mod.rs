@@ -27,8 +27,9 @@ use super::headlines::{Headlines, ItemView, headline_lists};
 use super::layout::{
     Place, Shell, Tab, compare_href, host_with_port, notices_href, page_href, path, version_href,
 };
-use super::{Form, Problem, Request, known_page, respond};
+use super::{Problem, Request, known_page, respond};
 use crate::body::Body;
+use crate::request::ResponseFormat;
 use crate::summary::Summary;
 use perennial_archive::Snapshot;
 use perennial_archive::store::{AnalysisCounts, AnalysisDay, PageRow, Store};
@@ -102,7 +103,7 @@ pub(crate) struct PageView {
 pub(crate) fn show(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     let url = named_url(request)?;
     let is_captured = |store: &Store| Ok(known_page(store, url)?.is_some_and(|page| page.n_captures > 0));
-    if request.form == Form::Html
+    if request.form == ResponseFormat::Html
         && !request.with(|snapshot| is_captured(snapshot.store()))?
         && let Some(waiting) = waiting(request, url)?
     {

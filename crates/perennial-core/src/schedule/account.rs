@@ -146,7 +146,7 @@ impl Scheduler {
         self.account.tokens
     }
 
-    /// The share of the grants that pages with intervals of their own leave to others, as visits an hour.
+    /// Visits an hour that are granted to pages without an interval.
     pub(super) fn others_per_hour(&self) -> f64 {
         (self.config.per_hour() - self.promised_in(HOUR)).max(0.0)
     }

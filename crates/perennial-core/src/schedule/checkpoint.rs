@@ -54,7 +54,7 @@ impl Checkpoint {
 }
 
 impl Scheduler {
-    /// The start of the current hour; `None` before the first visit was asked for.
+    /// The start of the current hour; `None` before the first call of [`Scheduler::next_visit`].
     pub fn hour_start(&self) -> Option<Timestamp> {
         self.has_begun().then(|| self.instant(self.next_hour) - Span::from_hours(1))
     }

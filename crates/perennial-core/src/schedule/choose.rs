@@ -57,7 +57,7 @@ impl Scheduler {
         self.start_sweeps();
     }
 
-    /// Whether a visit was asked for. Before, histories are replayed, and no page is placed.
+    /// Whether [`Scheduler::next_visit`] was called. Before, histories are replayed, and no page is placed.
     pub(super) fn has_begun(&self) -> bool {
         self.next_hour > 0
     }

@@ -32,7 +32,7 @@ struct Neighbours {
 }
 
 /// All pages that wait for a visit or for an instant. A page is on one rung at most, so rungs are linked lists through
-/// the pages, and no memory is needed beside that.
+/// the pages.
 #[derive(Clone, Default)]
 pub(super) struct Ladder {
     rungs: BTreeMap<i16, Rung>,

@@ -585,7 +585,7 @@ impl Learner {
         n: usize,
     ) -> bool {
         let until = refit.n_fitted.saturating_add(n).min(refit.with_history.len());
-        // A page is fitted without what its group knows, because the group learns from the page.
+        // Pages are fitted without the estimate of their group, because the group learns from its pages.
         std::mem::swap(&mut self.mixture, &mut refit.without_groups);
         for &at in &refit.with_history[refit.n_fitted..until] {
             if pages.evidence[at] == NONE {

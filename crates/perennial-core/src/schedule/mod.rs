@@ -127,9 +127,9 @@ pub struct Scheduler {
     announced: AnnouncedTimes,
     clocks: Vec<LocalClock>,
     learner: Learner,
-    /// The latest instant that a driver has told.
+    /// The latest `now` of a call.
     now: Timestamp,
-    /// The second at which prices and probes are next found; 0 before a visit was asked for.
+    /// The second of the next hour, when prices change; 0 before the first call of `next_visit`.
     next_hour: u32,
     /// When to ask again; `None` if something changed since.
     wakeup: Option<Timestamp>,

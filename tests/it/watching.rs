@@ -273,7 +273,7 @@ fn a_watch_that_sees_nothing_says_so_and_says_when_it_sees_again() {
 /// Each of these has a host of its own, because a host in trouble is left alone for a while.
 #[test]
 fn a_watch_is_blind_through_server_errors_silence_and_names_that_do_not_resolve() {
-    let busy = Web::serve(|_| status(503));
+    let busy = Web::serve(|request| status(if request.path == "/robots.txt" { 404 } else { 503 }));
     let silent = Web::serve(|_| Reply::Silence);
     let refusing = Web::serve(|request| match request.path.as_str() {
         "/robots.txt" => status(404),

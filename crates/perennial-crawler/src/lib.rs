@@ -111,7 +111,7 @@ const MAX_BEHIND: usize = 1;
 /// How often progress is shown while something is fetched or analysed.
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 /// How often an idle crawl looks for changed settings and requested visits, which nobody announces.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// How long visits in flight may take, in real time, after a limit or a request to stop. A server that sends a body byte
 /// by byte must not keep the crawl alive.
@@ -214,7 +214,7 @@ struct CrawlLoop {
     /// Watches settings and retry requests.
     watcher: ConfigWatcher,
     /// When settings, requests and progress are looked at again.
-    look_due: Instant,
+    poll_due: Instant,
     /// The expected next visit, and the wake-up for which it was computed.
     foreseen: Option<(Timestamp, Option<ExpectedVisit>)>,
 }
@@ -251,17 +251,17 @@ impl CrawlLoop {
             }
             self.leap();
             self.warn_of_clock(&mut warn);
-            if self.look_due <= Instant::now() {
+            if self.poll_due <= Instant::now() {
                 self.watch_config(&mut warn);
                 show(self.refresh(None));
                 self.report_idle();
                 self.publish(false);
                 let n_working = self.policy.n_active() as usize + self.policy.n_analysing();
-                self.look_due = Instant::now() + if n_working > 0 { SHOW_EVERY } else { LOOK_EVERY };
+                self.poll_due = Instant::now() + if n_working > 0 { SHOW_EVERY } else { POLL_EVERY };
                 // A change of the settings may have ended the crawl.
                 continue;
             }
-            let wait = self.wait().min(self.look_due.saturating_duration_since(Instant::now()));
+            let wait = self.wait().min(self.poll_due.saturating_duration_since(Instant::now()));
             let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
                 records = self.committed.recv() => match records {

@@ -113,7 +113,7 @@ impl CrawlLoop {
             reporter: options.events.clone().map(EventReporter::new),
             watcher: ConfigWatcher::new(archive, &options.clock, &earlier),
             foreseen: None,
-            look_due: std::time::Instant::now(),
+            poll_due: std::time::Instant::now(),
             slow_hosts: HashSet::new(),
             status: CrawlStatus {
                 began: earlier.began.clone().or(Some(now.to_rfc3339())),

@@ -309,7 +309,7 @@ impl Store {
     }
 
     /// Whether any page has two captures. Before, nothing can have changed.
-    pub fn has_second_look(&self) -> anyhow::Result<bool> {
+    pub fn has_second_capture(&self) -> anyhow::Result<bool> {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM pages p WHERE n_captures > 1 AND {PAGES})");
         Ok(self.connection.count(&sql, [])? > 0)
     }

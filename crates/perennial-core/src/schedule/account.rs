@@ -26,8 +26,6 @@ pub(super) struct Account {
     n_reserved: u64,
     /// Visits that were granted and not handed out.
     tokens: f64,
-    /// The fraction of a visit that earlier periods did not use, or used too many.
-    carried: f64,
     /// When tokens were last added.
     filled_at: Option<Timestamp>,
 }
@@ -186,14 +184,12 @@ impl Scheduler {
         hours
     }
 
-    /// Tokens now, if those of a period are spread over it. What a period has not used is lost, but for a fraction.
+    /// Tokens now, if those of a period are spread over it. A period's unused visits are lost.
     fn fill_evenly(&mut self, before: Timestamp) -> f64 {
         let Some(budget) = self.config.budget else { return 0.0 };
         let (last, current) = (period_of(budget, before), period_of(budget, self.now));
         let mut since = before;
         if last != current {
-            let spent = if self.account.spent.0 == last { self.account.spent.1 as f64 } else { 0.0 };
-            self.account.carried = (budget.visits + self.account.carried - spent).clamp(-0.5, 0.5);
             self.account.tokens = 0.0;
             since = self.period_end() - budget.period;
         }
@@ -206,11 +202,7 @@ impl Scheduler {
     /// Visits granted in an hour if the rest of the period is so many hours: what is left is spread over it, whoever
     /// made the others.
     fn granted_in(&self, rest_hours: f64) -> f64 {
-        let Some(budget) = self.config.budget else { return 0.0 };
-        let is_current = self.account.spent.0 == period_of(budget, self.now);
-        let spent = if is_current { self.account.spent.1 } else { 0 } + self.account.n_reserved;
-        let left =
-            budget.visits + self.account.carried - spent as f64 - self.promised_in(self.rest_of_period());
+        let left = self.left_of_period() - self.promised_in(self.rest_of_period());
         (left - self.account.tokens).max(0.0) / rest_hours.max(1e-6)
     }
 

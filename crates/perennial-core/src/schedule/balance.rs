@@ -53,7 +53,7 @@ const SHARE_OF_CAUGHT: f64 = 0.6;
 /// Pages that gain at least this share of the shadow price are on the ladder. The price moves by less within hours, so the
 /// ladder seldom has to reach further down, and few pages climb in vain.
 const LEAST_SHARE: f32 = 0.5;
-/// The ladder reaches further down when the price has fallen by this factor, because all pages are then placed anew. It is
+/// The ladder reaches further down when the price has fallen by this factor, because all pages are then placed again. It is
 /// above [`LEAST_SHARE`], so no page that is due is missing.
 const FALLEN: f32 = 0.6;
 /// Hours in which the mean gain of visits by the hour follows them. Half a day, so that it is neither the price of the night

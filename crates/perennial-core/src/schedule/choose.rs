@@ -22,12 +22,12 @@ const OLD_AT_ONCE: usize = 64;
 /// Pages that one event takes off the top of the ladder because they gain less than when they were placed.
 const MOST_OUTDATED: usize = 1024;
 /// The factor by which the ladder reaches further down while it is empty. A few steps then find the best page, whatever it
-/// gains, and each step places all pages anew.
+/// gains, and each step places all pages again.
 const LOWER: f32 = 0.01;
 /// Pages that climb wake a driver after this time at the earliest. A visit may be late by it.
 const CLIMB_SECS: u32 = 10;
 /// While the price falls, the ladder is looked at again after this time at the earliest.
-const LOOK_SECS: u32 = 60;
+const RECHECK_SECS: u32 = 60;
 
 impl Scheduler {
     /// Lets time pass: what happens once an hour, grants, prices, and the timers of pages and sites.
@@ -270,7 +270,7 @@ impl Scheduler {
     fn hours_to_best(&self) -> f64 {
         let best = self.ladder.top().map_or(0.0, |(_, gain)| gain);
         let fall = f64::from(self.balance.shadow_price / best.max(LEAST_GAIN)).ln();
-        (fall / self.fall_per_hour()).clamp(f64::from(LOOK_SECS) / 3600.0, 1.0)
+        (fall / self.fall_per_hour()).clamp(f64::from(RECHECK_SECS) / 3600.0, 1.0)
     }
 
     /// Whether a page may be ranked, swept, or be the oldest.

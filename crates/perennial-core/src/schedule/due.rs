@@ -264,7 +264,7 @@ impl Scheduler {
         if self.config.budget.is_none() { self.config.worth } else { self.balance.least_gain }
     }
 
-    /// Places all pages anew, a slice at a time.
+    /// Places all pages again, a slice at a time.
     pub(super) fn place_all(&mut self) {
         self.unplaced = Some(0);
         self.wake_now();

@@ -153,9 +153,9 @@ pub struct Scheduler {
     directories: DirectoryRules,
     /// Pages whose directory is no longer skipped.
     unskipped: Vec<u32>,
-    /// The next page to place, while all are placed anew.
+    /// The next page to place, while all are placed again.
     unplaced: Option<usize>,
-    /// Rates and values of all pages that are computed anew, a slice at a time.
+    /// Rates and values of all pages that are computed again, a slice at a time.
     renewal: Option<Renewal>,
     /// Whether more is due now than one event may do.
     is_busy: bool,

@@ -22,9 +22,9 @@ const LEAST_CHANGES: f32 = 0.051_293_3;
 const LONGEST_GAP_SECS: u32 = LONGEST_GAP_HOURS * HOUR_SECS;
 /// A site is looked at again after a share of the time since its last sweep: at least this, so that a sweep is late
 /// by a twentieth at most, and at most that, because rates of single hours may be far above the mean.
-const LOOK_SHARES: std::ops::RangeInclusive<f32> = 0.05..=0.25;
+const CHECK_SHARES: std::ops::RangeInclusive<f32> = 0.05..=0.25;
 /// Seconds between two looks at a site. At least one for each of its pages, so that looks cost little beside visits.
-const LOOK_SECS: std::ops::RangeInclusive<u32> = 300..=3600;
+const CHECK_SECS: std::ops::RangeInclusive<u32> = 300..=3600;
 /// Pages that one event looks at. A page costs about a tenth of a microsecond.
 const SLICE: usize = 2048;
 /// A sweep that the budget cannot pay for is considered again after this time at the earliest.
@@ -37,16 +37,16 @@ const APART_SECS: u32 = 3;
 #[derive(Clone, Default)]
 pub(super) struct Sweeps {
     timers: BinaryHeap<Reverse<(u32, u32)>>,
-    /// The pages of each site, by its place. Pages that were removed are dropped at the next look.
+    /// The pages of each site, by its place. Pages that were removed are dropped at the next check.
     members: Vec<Vec<u32>>,
-    look: Option<Look>,
+    check: Option<SiteCheck>,
     /// The pages of sweeps that have begun.
     queue: BinaryHeap<Reverse<SweptPage>>,
 }
 
 /// A look at the pages of a site that is under way.
 #[derive(Clone)]
-struct Look {
+struct SiteCheck {
     site: usize,
     /// How many of its pages were looked at.
     n_seen: usize,
@@ -67,10 +67,10 @@ struct SweptPage {
 
 impl Sweeps {
     fn next(&self) -> Option<u32> {
-        let look = self.look.as_ref().map(|_| 0);
+        let check = self.check.as_ref().map(|_| 0);
         let site = self.timers.peek().map(|Reverse((when, _))| *when);
         let page = self.queue.peek().map(|Reverse(page)| page.due);
-        look.into_iter().chain(site).chain(page).min()
+        check.into_iter().chain(site).chain(page).min()
     }
 
     /// Lists a page of a site.
@@ -100,19 +100,19 @@ impl Scheduler {
         }
         let (secs, mut n_left) = (self.secs(self.now), SLICE);
         while n_left > 0 {
-            if let Some(mut look) = self.sweeps.look.take() {
-                n_left -= self.look_at_pages(&mut look, n_left, secs);
-                if look.n_seen < self.sweeps.members[look.site].len() {
-                    self.sweeps.look = Some(look);
+            if let Some(mut check) = self.sweeps.check.take() {
+                n_left -= self.check_pages(&mut check, n_left, secs);
+                if check.n_seen < self.sweeps.members[check.site].len() {
+                    self.sweeps.check = Some(check);
                     return;
                 }
-                let (site, next) = (look.site, self.decide_sweep(look, secs));
+                let (site, next) = (check.site, self.decide_sweep(check, secs));
                 self.sweeps.timers.push(Reverse((next.max(secs + 1), site as u32)));
             }
             match self.sweeps.timers.peek() {
                 Some(&Reverse((when, site))) if when <= secs => {
                     self.sweeps.timers.pop();
-                    self.begin_look(site as usize, secs);
+                    self.begin_check(site as usize, secs);
                     n_left -= 1;
                 }
                 _ => return,
@@ -121,25 +121,25 @@ impl Scheduler {
     }
 
     /// Begins a look at a site, unless it is not swept now.
-    fn begin_look(&mut self, site: usize, secs: u32) {
+    fn begin_check(&mut self, site: usize, secs: u32) {
         let hour = self.balance.incoherent_hours.get(site).copied().unwrap_or(0.0);
         if hour > 0.0 && self.balance.shadow_price > 0.0 {
-            self.sweeps.look = Some(Look { site, n_seen: 0, pages: Vec::new(), gain: 0.0 });
+            self.sweeps.check = Some(SiteCheck { site, n_seen: 0, pages: Vec::new(), gain: 0.0 });
         } else {
             self.sweeps.timers.push(Reverse((secs + HOUR, site as u32)));
         }
     }
 
     /// Looks at some more pages of a site: which a sweep would include now, and what they gain. Returns their number.
-    fn look_at_pages(&mut self, look: &mut Look, n: usize, secs: u32) -> usize {
-        let hour = self.balance.incoherent_hours.get(look.site).copied().unwrap_or(0.0);
-        let gap = self.sites.all[look.site].gap_hours;
-        let mut members = std::mem::take(&mut self.sweeps.members[look.site]);
-        let until = (look.n_seen + n).min(members.len());
+    fn check_pages(&mut self, check: &mut SiteCheck, n: usize, secs: u32) -> usize {
+        let hour = self.balance.incoherent_hours.get(check.site).copied().unwrap_or(0.0);
+        let gap = self.sites.all[check.site].gap_hours;
+        let mut members = std::mem::take(&mut self.sweeps.members[check.site]);
+        let until = (check.n_seen + n).min(members.len());
         let mut n_removed = 0;
-        for &at in &members[look.n_seen..until] {
+        for &at in &members[check.n_seen..until] {
             let place = at as usize;
-            n_removed += usize::from(!self.is_of_site(place, look.site));
+            n_removed += usize::from(!self.is_of_site(place, check.site));
             if !self.can_rank(place) || self.pages.not_before[place] > secs {
                 continue;
             }
@@ -154,19 +154,19 @@ impl Scheduler {
             let until_next = omega * gap * one_minus_exp(changes);
             let is_worth =
                 changes >= LEAST_CHANGES && gain + until_next + overdue >= self.balance.shadow_price;
-            if (is_worth || age >= LONGEST_GAP_SECS) && self.is_of_site(place, look.site) {
-                look.pages.push(at);
-                look.gain += gain + overdue;
+            if (is_worth || age >= LONGEST_GAP_SECS) && self.is_of_site(place, check.site) {
+                check.pages.push(at);
+                check.gain += gain + overdue;
             }
         }
-        let n_seen = until - look.n_seen;
-        look.n_seen = until;
+        let n_seen = until - check.n_seen;
+        check.n_seen = until;
         if n_removed > 0 {
-            look.n_seen =
-                members[..until].iter().filter(|at| self.is_of_site(**at as usize, look.site)).count();
-            members.retain(|at| self.is_of_site(*at as usize, look.site));
+            check.n_seen =
+                members[..until].iter().filter(|at| self.is_of_site(**at as usize, check.site)).count();
+            members.retain(|at| self.is_of_site(*at as usize, check.site));
         }
-        self.sweeps.members[look.site] = members;
+        self.sweeps.members[check.site] = members;
         n_seen
     }
 
@@ -176,8 +176,8 @@ impl Scheduler {
     }
 
     /// Starts the sweep of a site if it is worth it. Returns when to look again.
-    fn decide_sweep(&mut self, look: Look, secs: u32) -> u32 {
-        let Look { site, mut pages, gain, .. } = look;
+    fn decide_sweep(&mut self, check: SiteCheck, secs: u32) -> u32 {
+        let SiteCheck { site, mut pages, gain, .. } = check;
         // In the same order each time, so that intervals are even. A position that was used again may be listed twice.
         pages.sort_unstable();
         pages.dedup();
@@ -185,12 +185,12 @@ impl Scheduler {
         let swept_at = self.sites.all[site].swept_at;
         let since = secs.saturating_sub(swept_at).min(LONGEST_GAP_SECS);
         let price = SWEEP_MARGIN * self.balance.shadow_price;
-        let shortest = (self.sweeps.members[site].len() as u32).clamp(*LOOK_SECS.start(), *LOOK_SECS.end());
+        let shortest = (self.sweeps.members[site].len() as u32).clamp(*CHECK_SECS.start(), *CHECK_SECS.end());
         if pages.is_empty() || (since < LONGEST_GAP_SECS && mean_gain < price) {
             // At constant rates a gain grows with the square of the time at most. Half of that leaves room for busy
             // hours.
             let growth = 0.5 * ((price / mean_gain.max(1e-30)).sqrt() - 1.0);
-            let wait = since as f32 * growth.clamp(*LOOK_SHARES.start(), *LOOK_SHARES.end());
+            let wait = since as f32 * growth.clamp(*CHECK_SHARES.start(), *CHECK_SHARES.end());
             return secs + (wait as u32).max(shortest);
         }
         let n = pages.len() as f64;

@@ -174,7 +174,7 @@ impl ChangesArgs {
             }
         }
         if text.is_empty() {
-            text.push_str(match (store.has_second_look()?, is_being_written(archive.root())) {
+            text.push_str(match (store.has_second_capture()?, is_being_written(archive.root())) {
                 (true, _) => "no such change\n",
                 (false, true) => {
                     "too early to tell: no page was visited twice yet; a crawl is running, and `perennial plan next` shows its next visits\n"

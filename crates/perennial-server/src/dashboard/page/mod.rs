@@ -27,9 +27,8 @@ use super::headlines::{Headlines, ItemView, headline_lists};
 use super::layout::{
     Place, Shell, Tab, compare_href, host_with_port, notices_href, page_href, path, version_href,
 };
-use super::{Problem, Request, known_page, respond};
+use super::{Problem, Request, ResponseFormat, known_page, respond};
 use crate::body::Body;
-use crate::request::ResponseFormat;
 use crate::summary::Summary;
 use perennial_archive::Snapshot;
 use perennial_archive::store::{AnalysisCounts, AnalysisDay, PageRow, Store};

@@ -6,7 +6,9 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 use tempfile::TempDir;
 
+use crate::crawled::Archive;
 use crate::program::{folder, html, perennial};
+use crate::web::{Web, html as html_reply};
 
 const HOME: &str = "http://shop.example:8080/";
 
@@ -153,4 +155,14 @@ fn quality_is_reported_as_an_estimate_with_bounds() {
     }
     let of = |bound: &str| site["coherence"]["weighted"][bound].as_f64().unwrap();
     assert!(0.0 <= of("at_least") && of("at_least") <= of("at_most") && of("at_most") <= 1.0);
+}
+
+#[test]
+fn two_visits_are_too_few_to_name_the_hours_of_changes() {
+    let web = Web::serve(|_| html_reply("<p>Words of a page that a reader can read</p>"));
+    let archive = Archive::new();
+    archive.ok(&["run", &web.url("/"), "--once", "--allow-private", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
+    let plan = archive.ok(&["plan", "next"]);
+    assert!(plan.contains(&web.url("/")) && !plan.contains("usually updates"), "{plan}");
 }

@@ -237,7 +237,8 @@ impl VisitDescriber<'_> {
         Ok(ranked.reason.describe(&ReasonContext {
             url,
             clock: self.followed.local_clock(url).as_ref(),
-            habit: ranked.habit().as_deref(),
+            // Before that, the hours are those of the pages that it was compared with.
+            habit: ranked.habit().filter(|_| ranked.n_visits >= ENOUGH_VISITS).as_deref(),
             excluded_by: excluded_by.as_deref(),
             cause: self.item(ranked)?.as_deref(),
         }))

@@ -256,6 +256,8 @@ fn kept_versions_and_refusals_are_classified() {
     // A loopback address is refused until the user allows it.
     archive.run(&["run", "--once", "--delay", "0"]);
     assert_eq!(web.requests().len(), 0);
+    let refused = archive.ok(&["log"]);
+    assert!(refused.contains("127.0.0.1, a loopback address: refused"), "{refused}");
     archive.ok(&["run", &web.url("/"), "--allow-private", "--once", "--delay", "0"]);
     let n_requests = web.n_requests("/plan");
     assert_eq!(n_requests, 1, "what was refused is fetched as soon as it may be");

@@ -112,12 +112,19 @@ impl FetchedBody {
     }
 }
 
+/// Where a host is. An address says that itself.
+fn place(host: &str, address: std::net::IpAddr) -> String {
+    let is_address = host.trim_matches(['[', ']']) == address.to_string();
+    if is_address { host.to_owned() } else { format!("{host} is at {address}") }
+}
+
 /// Why there is nothing to archive.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The address guard refused the host.
     #[error(
-        "{host} is at {address}, a {} address: refused; allow it with --allow-private or `allow_private = true` of its site",
+        "{}, a {} address: refused; allow it with --allow-private or `allow_private = true` of its site",
+        place(host, *address),
         kind.name()
     )]
     Guarded {

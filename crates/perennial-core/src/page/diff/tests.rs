@@ -479,9 +479,6 @@ fn a_text_that_moves_and_is_edited_is_one_update() {
     assert_eq!(lines(&delta), [format!("update text {edited} B1 B2")]);
     let into_new = tree("3", vec![rest(0), leaf(&[], &[], &[&edited]), rest(1)]);
     assert_eq!(lines(&check(&before, &into_new)), [format!("update text {edited} B1 B2")]);
-    let typography = clause.to_uppercase();
-    let respelled = tree("4", vec![rest(0), leaf(&[], &[], &[&typography, "last words that stay"])]);
-    assert_eq!(lines(&check(&before, &respelled)), [""; 0]);
     let other = tree(
         "5",
         vec![rest(0), leaf(&[], &[], &["dogs travel free of charge on deck", "last words that stay"])],
